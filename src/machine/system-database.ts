@@ -9,9 +9,15 @@ import { chmod, chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } f
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { renameDurably } from '../compute/local/host/copy/tree.ts';
-import { createLayout, type Layout, socketFile, systemHistoriesName } from '../compute/local/host/home/layout.ts';
+import {
+  createLayout,
+  type Layout,
+  newClusterPrefix,
+  socketFile,
+  systemHistoriesName,
+} from '../compute/local/host/home/layout.ts';
 import { type Build, ensureBuild } from '../compute/local/host/postgres/builds.ts';
-import { newClusterPrefix, withNewCluster } from '../compute/local/host/postgres/cluster.ts';
+import { withNewCluster } from '../compute/local/host/postgres/cluster.ts';
 import { findPostmaster, startPostmaster, stopPostmaster } from '../compute/local/host/postgres/postmaster.ts';
 import { renderSettings } from '../compute/local/host/postgres/server-config.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../db/client.ts';

@@ -25,6 +25,8 @@ import { idPattern } from '../../../../lib/ids.ts';
 
 /** Names of what is not complete yet begin with a dot, which no id and no build does. */
 export const unfinishedPrefix = '.making-';
+/** Of new clusters, before the number of the process that makes them; a Catnap that is killed leaves them behind. */
+export const newClusterPrefix = 'cluster-';
 
 /** Stands for a project where the histories of the system database are kept; no project's id is that short. */
 export const systemHistoriesName = 'system';

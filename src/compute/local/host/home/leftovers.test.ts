@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -45,4 +45,11 @@ test('what a killed restore has left goes, and what is in use stays', async () =
   expect(stopped).toEqual([join(layout.work, 'restore-quiet-sea-1', 'pgdata')]);
   expect(gone.filter((path) => existsSync(path))).toEqual([]);
   expect(kept.filter((path) => !existsSync(path))).toEqual([]);
+});
+
+test('a new cluster goes with the process that made it', async () => {
+  const [left, being] = [`cluster-${2 ** 22 + 1}-AbCdEf`, `cluster-${process.pid}-AbCdEf`];
+  for (const name of [left, being]) await mkdir(join(layout.work, name, 'pgdata'), { recursive: true });
+  await removeLeftovers(layout, async () => {});
+  expect(await readdir(layout.work)).toEqual([being]);
 });

@@ -1,7 +1,7 @@
 /** Removes what a killed Catnap left half made or half removed. */
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { dataDirectory, type Layout, socketFile, unfinishedPrefix } from './layout.ts';
+import { dataDirectory, type Layout, newClusterPrefix, socketFile, unfinishedPrefix } from './layout.ts';
 
 /** Nothing takes this long to make; anything younger may still be in progress. */
 const abandonedMs = 3_600_000;
@@ -12,7 +12,8 @@ export async function removeLeftovers(layout: Layout, stop: (data: string) => Pr
   for (const name of await namesIn(layout.work)) {
     const path = join(layout.work, name);
     if (await isAbandoned(path)) await stop(dataDirectory(path));
-    await removeAbandoned(path);
+    if (isMakerGone(name)) await remove(path);
+    else await removeAbandoned(path);
   }
   for (const name of await namesIn(layout.sockets)) {
     const path = join(layout.sockets, name);
@@ -36,13 +37,23 @@ async function isAbandoned(path: string): Promise<boolean> {
   return found !== null && Date.now() - found.mtimeMs > abandonedMs;
 }
 
+/** A new cluster says who makes it, and nobody else can finish it. */
+function isMakerGone(name: string): boolean {
+  if (!name.startsWith(newClusterPrefix)) return false;
+  const pid = Number.parseInt(name.slice(newClusterPrefix.length), 10);
+  return pid > 0 && !isAlive(pid);
+}
+
 /** Of a server that recovers or checks data; the names of all others are longer. */
 const scratchSocket = /^x.{6}$/;
 
 async function isServed(directory: string): Promise<boolean> {
   const lock = await readFile(`${socketFile(directory)}.lock`, 'utf8').catch(() => '');
   const pid = Number(lock.split('\n')[0]);
-  if (!(pid > 0)) return false;
+  return pid > 0 && isAlive(pid);
+}
+
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -52,4 +63,5 @@ async function isServed(directory: string): Promise<boolean> {
 }
 
 const namesIn = (folder: string) => readdir(folder).catch(() => [] as string[]);
-const remove = (path: string) => rm(path, { recursive: true, force: true });
+/** A program that the killed one had called may still write there. */
+const remove = (path: string) => rm(path, { recursive: true, force: true, maxRetries: 5 });

@@ -9,6 +9,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type ProgramOptions, runProgram } from '../../../../lib/run-program.ts';
 import { chownTree, syncTree } from '../copy/tree.ts';
+import { newClusterPrefix } from '../home/layout.ts';
 import type { Build } from './builds.ts';
 
 export interface ClusterSpec {
@@ -20,16 +21,13 @@ export interface ClusterSpec {
   readonly statements: readonly string[];
 }
 
-/** A killed Catnap leaves directories with this prefix. */
-export const newClusterPrefix = 'cluster-';
-
 /** Calls `use` with the finished, durable data directory, which `use` renames into place; nothing else remains. */
 export async function withNewCluster<T>(
   spec: ClusterSpec,
   workFolder: string,
   use: (dataDirectory: string) => Promise<T>,
 ): Promise<T> {
-  const work = await mkdtemp(join(workFolder, newClusterPrefix));
+  const work = await mkdtemp(join(workFolder, `${newClusterPrefix}${process.pid}-`));
   const dataDirectory = join(work, 'pgdata');
   try {
     await mkdir(dataDirectory, { mode: 0o700 });
