@@ -7,6 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { openDemo } from '../scripts/demo/client.mjs';
 import { openBrowser, signedIn } from '../scripts/pictures/browse.mjs';
 import { waitForGraphs } from '../scripts/pictures/busy.mjs';
@@ -73,18 +74,22 @@ async function measurePages(browser, demo) {
     keep({ what: `${name}, script as it is sent`, unit: 'KB', ours: script, atMost: scriptKbMax });
     rows.push([`${name}: cold (ms)`, cold], [`${name}: warm (ms)`, warm], [`${name}: script (KB)`, script]);
   }
+  await wake.end();
   printTable('Pages of the console', rows);
 }
 
-/** Pages that ask a compute are measured with one that is awake: a wake has a benchmark of its own. */
+/**
+ * Pages that ask a compute are measured with one that is awake: a wake has a benchmark of its own. Its client stays, so
+ * that there is a session to list.
+ */
 async function wakerOf(demo) {
   const { projects } = await demo.api('GET', '/projects?search=shop');
   const { id: projectId } = projects.find(({ name }) => name === 'shop');
   const main = (await demo.branchesOf(projectId)).find((branch) => branch.default);
   const uri = await demo.uriOf(projectId, main.id);
-  const run = () => demo.sql(uri, 'select 1');
-  await run();
-  return { projectId, run };
+  const client = new pg.Client({ connectionString: uri });
+  await client.connect();
+  return { projectId, run: () => client.query('select 1'), end: () => client.end() };
 }
 
 /** Signed in, with a cookie and without a cache: the sign-in itself was in another context. */
