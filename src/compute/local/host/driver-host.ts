@@ -9,6 +9,7 @@ import { detectCloneMethod } from './copy/method.ts';
 import { startCopyThreads } from './copy/threads.ts';
 import { removeLostHistories } from './history/leftovers.ts';
 import type { Layout } from './home/layout.ts';
+import { removeUnownedSockets } from './home/leftovers.ts';
 import { PrivilegedHost } from './privileged-host.ts';
 
 /** Prepared before the first project asks for it; the other majors follow in the background. */
@@ -39,6 +40,7 @@ export class LocalDriverHost implements DriverHost {
 
   async prepare(progress: (line: string) => void): Promise<void> {
     await removeUnfinishedCopies(this.#layout);
+    await removeUnownedSockets(this.#layout);
     await removeLostHistories(this.#layout);
     await this.#host.prepare(defaultMajor, progress);
     this.#startingThreads = setTimeout(startCopyThreads, threadsAfterMs).unref();

@@ -39,10 +39,11 @@ export async function removeBranchData(parts: BranchDataParts, ref: BranchRef): 
     await stopServer(parts, ref);
     const home = layout.branch(ref.projectId, ref.branchId);
     const record = await readBranchRecord(home);
+    // The data goes last of what only its name leads to: a removal of the whole project goes by what is there.
+    await discard(layout.replicationDirectory(ref.branchId), layout);
     await discard(home, layout);
     await discardPast(layout, ref, record);
     await removeUnfinished(layout.branches(ref.projectId), ref.branchId);
-    await discard(layout.replicationDirectory(ref.branchId), layout);
   });
 }
 

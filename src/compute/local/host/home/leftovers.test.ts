@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLayout, type Layout, socketFile } from './layout.ts';
-import { removeLeftovers } from './leftovers.ts';
+import { removeLeftovers, removeUnownedSockets } from './leftovers.ts';
 
 let home: string;
 let layout: Layout;
@@ -17,6 +17,8 @@ beforeEach(async () => {
 afterEach(() => rm(home, { recursive: true }));
 
 const longAgo = new Date(0);
+/** More than the kernel gives to any process. */
+const nobody = 2 ** 22 + 1;
 
 async function makeSocketDirectory(name: string, pid: number, madeAt = longAgo): Promise<string> {
   const path = join(layout.sockets, name);
@@ -27,8 +29,6 @@ async function makeSocketDirectory(name: string, pid: number, madeAt = longAgo):
 }
 
 test('what a killed restore has left goes, and what is in use stays', async () => {
-  // More than the kernel gives to any process.
-  const nobody = 2 ** 22 + 1;
   const gone = [await makeSocketDirectory('xAbCdEf', nobody), join(layout.work, 'restore-quiet-sea-1')];
   await mkdir(join(layout.work, 'restore-quiet-sea-1', 'pgdata'), { recursive: true });
   await utimes(join(layout.work, 'restore-quiet-sea-1'), longAgo, longAgo);
@@ -48,8 +48,27 @@ test('what a killed restore has left goes, and what is in use stays', async () =
 });
 
 test('a new cluster goes with the process that made it', async () => {
-  const [left, being] = [`cluster-${2 ** 22 + 1}-AbCdEf`, `cluster-${process.pid}-AbCdEf`];
+  const [left, being] = [`cluster-${nobody}-AbCdEf`, `cluster-${process.pid}-AbCdEf`];
   for (const name of [left, being]) await mkdir(join(layout.work, name, 'pgdata'), { recursive: true });
   await removeLeftovers(layout, async () => {});
   expect(await readdir(layout.work)).toEqual([being]);
+});
+
+test('directories for sockets go with their compute or branch, unless a server has them', async () => {
+  const { socketDirectory: ofCompute, replicationDirectory: ofBranch } = layout;
+  await mkdir(layout.endpoint('calm-lake-1', 'ep-quiet-sea-1'), { recursive: true });
+  await mkdir(layout.branch('calm-lake-1', 'br-late-sun-1'), { recursive: true });
+  const make = (path: string, pid = nobody) => makeSocketDirectory(basename(path), pid);
+  const gone = [await make(ofCompute('ep-removed-1')), await make(ofBranch('br-removed-1'))];
+  const kept = [
+    await make(ofCompute('ep-quiet-sea-1')),
+    await make(ofBranch('br-late-sun-1')),
+    await make(ofBranch('br-served-1'), process.pid),
+    await make('system'),
+    await make('proxies'),
+    await make('xAbCdEf'),
+  ];
+  await removeUnownedSockets(layout);
+  expect(gone.filter((path) => existsSync(path))).toEqual([]);
+  expect(kept.filter((path) => !existsSync(path))).toEqual([]);
 });

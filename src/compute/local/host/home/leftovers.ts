@@ -2,6 +2,7 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dataDirectory, type Layout, newClusterPrefix, socketFile, unfinishedPrefix } from './layout.ts';
+import { idsIn } from './tenant-directories.ts';
 
 /** Nothing takes this long to make; anything younger may still be in progress. */
 const abandonedMs = 3_600_000;
@@ -26,6 +27,28 @@ export async function removeLeftovers(layout: Layout, stop: (data: string) => Pr
       for (const name of unfinished) await removeAbandoned(join(folder, major, name));
     }
   }
+}
+
+/**
+ * Removes directories for sockets of computes and branches that are gone: their names tell no owner, so a removal that
+ * was killed does not find them again. Call it before this process serves any child, which makes new ones.
+ */
+export async function removeUnownedSockets(layout: Layout): Promise<void> {
+  const owned = await ownedSockets(layout);
+  for (const name of await namesIn(layout.sockets)) {
+    const path = join(layout.sockets, name);
+    const isUnowned = !scratchSocket.test(name) && !owned.has(path);
+    if (isUnowned && !(await isServed(path))) await remove(path);
+  }
+}
+
+async function ownedSockets(layout: Layout): Promise<ReadonlySet<string>> {
+  const owned = new Set([layout.systemSocketDirectory, layout.proxySocketDirectory]);
+  for (const projectId of await idsIn(layout.projects)) {
+    for (const id of await idsIn(layout.endpoints(projectId))) owned.add(layout.socketDirectory(id));
+    for (const id of await idsIn(layout.branches(projectId))) owned.add(layout.replicationDirectory(id));
+  }
+  return owned;
 }
 
 async function removeAbandoned(path: string): Promise<void> {
