@@ -3,6 +3,7 @@
  * here. Only column names are changed: keys inside jsonb stay as they are, because tenants choose some of them.
  */
 import postgres from 'postgres';
+import { openSocket, sentAtOnce } from './steady-socket.ts';
 
 // A type alias, not an interface: the library wants an index signature.
 type CustomTypes = { bigint: number };
@@ -84,6 +85,9 @@ export function openDatabase(options: DatabaseOptions, settings: PoolSettings): 
  */
 const backoff = (failures: number) => Math.min(0.2, 0.01 * 2 ** failures);
 
+/** One host, and nothing to encrypt: what the driver makes of a socket for TLS is one of another kind. */
+const isPlain = ({ url = '' }: DatabaseOptions) => !/[?&]ssl(mode)?=(?!disable)|,/.test(url);
+
 export function connect(
   options: DatabaseOptions,
   poolSize: number,
@@ -91,6 +95,7 @@ export function connect(
   more: Omit<PoolSettings, 'poolSize' | 'name' | 'keepsOne'> = {},
 ) {
   const { idleSeconds = usualIdleSeconds, lifeSeconds, waitForDisk = true, onClose } = more;
+  const isSteady = isPlain(options);
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
     ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
@@ -99,12 +104,13 @@ export function connect(
     backoff,
     onnotice: () => {},
     ...(onClose !== undefined && { onclose: onClose }),
+    ...(isSteady && { socket: openSocket }),
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
     // Sequences and sizes here stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
     connection: {
       application_name: name,
-      search_path: schemaName,
+      search_path: isSteady ? schemaName.padEnd(sentAtOnce) : schemaName,
       statement_timeout: 30_000,
       // A process that stalls in the middle of a command must not block a project for long.
       idle_in_transaction_session_timeout: idleInTransactionMs,
