@@ -40,7 +40,7 @@ try {
   const unknown = wanted.find((name) => !Object.hasOwn(ways, name));
   if (unknown !== undefined) throw new Error(`--way=${unknown} is none of ${Object.keys(ways).join(', ')}`);
   const lines = [];
-  for (const name of wanted) lines.push(await measure(name));
+  for (const name of wanted) lines.push(await measure(name).catch((error) => giveUp(name, error)));
   const machine = `${cpus().length} cores (${process.arch}), Node ${process.versions.node}, ${new Date().toISOString()}`;
   console.log(`\n${userInfo().username} on ${machine}\n`);
   console.log(
@@ -49,6 +49,13 @@ try {
   console.log(`|---|---|---|---|---|---|\n${lines.join('\n')}`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** What the others took is printed all the same. */
+function giveUp(name, error) {
+  console.error(error);
+  process.exitCode = 1;
+  return `| ${name} | failed: ${error.message} | | | | |`;
 }
 
 /** Returns its line of the table. */
