@@ -24,6 +24,8 @@ interface PlainOptions {
   readonly dataDirectory?: string;
   readonly login?: { readonly name: string; readonly password: string };
   readonly settings?: Readonly<Record<string, string>>;
+  /** The directory of other binaries than the embedded ones. */
+  readonly bin?: string | undefined;
 }
 
 const password = 'plain secret';
@@ -32,11 +34,12 @@ const uid = process.getuid?.() === 0 ? 65_534 : null;
 
 export async function startPlainPostgres(
   major: number,
-  { dataDirectory, login = { name: 'postgres', password }, settings = {} }: PlainOptions = {},
+  { dataDirectory, login = { name: 'postgres', password }, settings = {}, bin }: PlainOptions = {},
 ): Promise<PlainPostgres> {
   const home = await makeTempHome({ share: inject('sharedBuildsHome') });
   const layout = await ensureHome(home.config);
-  const build = await ensureBuild(major, home.config, layout, () => undefined);
+  const pgBin = bin === undefined ? {} : { [major]: bin };
+  const build = await ensureBuild(major, { pgBin }, layout);
   await chmod(home.path, 0o711);
   const directory = dataDirectory ?? join(home.path, 'plain');
   if (dataDirectory === undefined) {
