@@ -45,9 +45,11 @@ async function copyTable(
   const meter = new Meter(tell);
   await target.unsafe('BEGIN');
   try {
-    const to = await target.unsafe(`COPY ${name} ${list} FROM STDIN`).writable();
+    const taking = target.unsafe(`COPY ${name} ${list} FROM STDIN`);
+    const refusal = refusalOf(taking);
+    const to = await taking.writable();
     const from = await snapshot.session.unsafe(`COPY ${name} ${list} TO STDOUT`).readable();
-    await pipeline(from, meter, to).finally(() => letGo(from));
+    await Promise.race([pipeline(from, meter, to), refusal]).finally(() => letGo(from));
     await markCopied(target, id, { rows: meter.rows, bytes: meter.bytes, at: snapshot.lsn });
     await target.unsafe('COMMIT');
   } catch (error) {
@@ -55,6 +57,24 @@ async function copyTable(
     throw error;
   }
   return meter.bytes;
+}
+
+/**
+ * Rejects when the server refuses the rows. The library tells that to its stream, but not any more when the last of them
+ * is sent: the stream would then wait for ever for the answer that has come.
+ */
+function refusalOf(query: object): Promise<never> {
+  const failing = query as { reject: (error: unknown) => void };
+  const tellQuery = failing.reject;
+  const refusal = new Promise<never>((_, reject) => {
+    failing.reject = (error) => {
+      tellQuery(error);
+      reject(error);
+    };
+  });
+  // Before the rows begin, the query itself fails, and nobody waits for this.
+  refusal.catch(() => undefined);
+  return refusal;
 }
 
 /**
