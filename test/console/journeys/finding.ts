@@ -112,9 +112,10 @@ export function finding(): void {
     await program.settle(project.id);
     await open(at('/operations'));
     const line = row(/^Could not /);
-    expect((await line.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
-      /^Could not .* feature-x Database already exists.* failed /,
-    );
+    // The name of the branch comes with another answer than the operations.
+    await expect
+      .poll(async () => (await line.innerText()).replaceAll(/\s+/g, ' '), { timeout: 30_000 })
+      .toMatch(/^Could not .* feature-x Database already exists.* failed /);
     await row(/^Created branch feature-x finished/).waitFor();
     await page().getByLabel('Show').selectOption('Failed');
     await page().waitForURL(/status=failed$/);
