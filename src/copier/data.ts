@@ -60,8 +60,8 @@ async function copyTable(
 }
 
 /**
- * Rejects when the server refuses the rows. The library tells that to its stream, but not any more when the last of them
- * is sent: the stream would then wait for ever for the answer that has come.
+ * Rejects when the server refuses the rows. The library tells its stream of that, but not any more when the last of
+ * them is sent: the stream would then wait for ever for the answer that has come.
  */
 function refusalOf(query: object): Promise<never> {
   const failing = query as { reject: (error: unknown) => void };

@@ -1,6 +1,7 @@
 /** Finding the way: command palette, breadcrumb, many branches, and operations that name what they are about. */
 import { expect, test } from 'vitest';
 import { violationsInBothThemes } from '../../helpers/accessibility.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { addBranchRows } from './branch-rows.ts';
 import {
   at,
@@ -113,9 +114,11 @@ export function finding(): void {
     await open(at('/operations'));
     const line = row(/^Could not /);
     // The name of the branch comes with another answer than the operations.
-    await expect
-      .poll(async () => (await line.innerText()).replaceAll(/\s+/g, ' '), { timeout: 30_000 })
-      .toMatch(/^Could not .* feature-x Database already exists.* failed /);
+    await eventually(async () =>
+      expect((await line.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
+        /^Could not .* feature-x Database already exists.* failed /,
+      ),
+    );
     await row(/^Created branch feature-x finished/).waitFor();
     await page().getByLabel('Show').selectOption('Failed');
     await page().waitForURL(/status=failed$/);
