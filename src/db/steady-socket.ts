@@ -26,6 +26,8 @@ class SteadySocket extends Socket {
       if (this.#isClosed) return false;
       this.#isClosed = true;
     }
+    // The driver listens no more to what has closed.
+    if (event === 'error' && this.#isClosed) return false;
     const wasHeard = super.emit(event, ...words);
     if (event === 'error') this.emit('close', true);
     return wasHeard;
@@ -35,5 +37,7 @@ class SteadySocket extends Socket {
 /** Not connected yet: what is written before is sent when it is. */
 export function openSocket({ path, host: [host = 'localhost'], port: [port = 5432] }: SocketTarget): Socket {
   const socket = new SteadySocket();
-  return path ? socket.connect(path) : socket.connect(port, host);
+  // The driver listens a moment after this has returned, and on Bun a path that is not there fails before.
+  queueMicrotask(() => (path ? socket.connect(path) : socket.connect(port, host)));
+  return socket;
 }
