@@ -1,5 +1,7 @@
 /** Connections to the two servers of a copy: what URLs may say, and settings under which values stay what they are. */
 import postgres from 'postgres';
+import { type TlsMode, tlsModes } from '../lib/client-tls.ts';
+import { steady } from '../lib/steady-socket.ts';
 import { CopyFailure, wordsOf } from './failure.ts';
 
 export type Sql = postgres.Sql;
@@ -8,8 +10,6 @@ export type Session = postgres.ReservedSql | postgres.TransactionSql;
 
 export type Side = 'source' | 'target';
 
-export const tlsModes = ['disable', 'prefer', 'require', 'verify-full'] as const;
-
 export interface Place {
   readonly side: Side;
   readonly host: string;
@@ -17,7 +17,7 @@ export interface Place {
   readonly username: string;
   readonly password: string;
   readonly database: string;
-  readonly tls: (typeof tlsModes)[number];
+  readonly tls: TlsMode;
   /** As in the URL: some servers find the database by them. */
   readonly options: string | undefined;
 }
@@ -63,7 +63,7 @@ export function openPlace(place: Place, { replication = false }: { readonly repl
     username,
     password,
     database,
-    ssl: tls === 'disable' ? false : tls,
+    ...steady({ tls }),
     max: replication ? 1 : 4,
     connect_timeout: connectSeconds,
     max_lifetime: null,

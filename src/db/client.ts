@@ -3,7 +3,8 @@
  * here. Only column names are changed: keys inside jsonb stay as they are, because tenants choose some of them.
  */
 import postgres from 'postgres';
-import { openSocket, sentAtOnce } from './steady-socket.ts';
+import type { TlsMode } from '../lib/client-tls.ts';
+import { type Host, sentAtOnce, steady } from '../lib/steady-socket.ts';
 
 // A type alias, not an interface: the library wants an index signature.
 type CustomTypes = { bigint: number };
@@ -85,8 +86,23 @@ export function openDatabase(options: DatabaseOptions, settings: PoolSettings): 
  */
 const backoff = (failures: number) => Math.min(0.2, 0.01 * 2 ** failures);
 
-/** One host, and nothing to encrypt: what the driver makes of a socket for TLS is one of another kind. */
-const isPlain = ({ url = '' }: DatabaseOptions) => !/[?&]ssl(mode)?=(?!disable)|,/.test(url);
+/** What the URL asks for, in the words of other drivers too. */
+function tlsMode({ url = '' }: DatabaseOptions): TlsMode {
+  const [, mode = 'disable'] = /[?&]ssl(?:mode)?=([^&]*)/.exec(url) ?? [];
+  if (mode === 'prefer') return mode;
+  if (['disable', 'false'].includes(mode)) return 'disable';
+  return ['require', 'allow'].includes(mode) ? 'require' : 'verify-full';
+}
+
+/** Empty unless the URL names several. */
+function hostsIn({ url = '' }: DatabaseOptions): readonly Host[] {
+  const [, names = ''] = /^[^/]*\/\/(?:[^/?]*@)?([^/?]*)/.exec(url) ?? [];
+  if (!names.includes(',')) return [];
+  return names.split(',').map((name) => {
+    const [host = '', port = '5432'] = name.split(':');
+    return { host, port: Number(port) };
+  });
+}
 
 export function connect(
   options: DatabaseOptions,
@@ -95,7 +111,6 @@ export function connect(
   more: Omit<PoolSettings, 'poolSize' | 'name' | 'keepsOne'> = {},
 ) {
   const { idleSeconds = usualIdleSeconds, lifeSeconds, waitForDisk = true, onClose } = more;
-  const isSteady = isPlain(options);
   const settings: postgres.Options<{ bigint: postgres.PostgresType<number> }> = {
     max: poolSize,
     ...(idleSeconds > 0 && { idle_timeout: idleSeconds }),
@@ -104,13 +119,13 @@ export function connect(
     backoff,
     onnotice: () => {},
     ...(onClose !== undefined && { onclose: onClose }),
-    ...(isSteady && { socket: openSocket }),
+    ...steady({ tls: tlsMode(options), hosts: hostsIn(options) }),
     transform: { column: { from: postgres.toCamel, to: postgres.fromCamel } },
     // Sequences and sizes here stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
     connection: {
       application_name: name,
-      search_path: isSteady ? schemaName.padEnd(sentAtOnce) : schemaName,
+      search_path: schemaName.padEnd(sentAtOnce),
       statement_timeout: 30_000,
       // A process that stalls in the middle of a command must not block a project for long.
       idle_in_transaction_session_timeout: idleInTransactionMs,

@@ -3,9 +3,8 @@
  * use. What the server sent about itself is kept, for the caller to repeat.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect, type Socket } from 'node:net';
+import { encrypt, type TlsMode } from '../../lib/client-tls.ts';
 import { deriveKeys, hmac, sha256 } from '../../lib/scram-verifier.ts';
 import type { Login } from '../server/admin-session.ts';
 
@@ -17,11 +16,11 @@ export interface WireSession {
 
 const loginMsMax = 10_000;
 
-/** A server elsewhere. Without `verify-full` its certificate is not checked, as libpq does it. */
+/** A server elsewhere. */
 export interface WireAddress {
   readonly host: string;
   readonly port: number;
-  readonly tls: 'disable' | 'prefer' | 'require' | 'verify-full';
+  readonly tls: TlsMode;
 }
 
 /** `to` is the path of a socket, or a server elsewhere; `options` as libpq has them. */
@@ -29,7 +28,11 @@ export async function openWireSession(to: string | WireAddress, login: Login, op
   const plain = typeof to === 'string' ? connect({ path: to }) : connect({ host: to.host, port: to.port });
   let socket = limited(plain);
   try {
-    if (typeof to !== 'string' && to.tls !== 'disable') socket = await secured(plain, to);
+    if (typeof to !== 'string') {
+      const encrypted = await encrypt(plain, to.host, to.tls);
+      plain.removeAllListeners('timeout');
+      socket = limited(encrypted);
+    }
     const greeting = await logIn(socket, login, options);
     socket.setTimeout(0);
     return { socket, greeting };
@@ -41,22 +44,6 @@ export async function openWireSession(to: string | WireAddress, login: Login, op
 
 function limited(socket: Socket): Socket {
   return socket.setTimeout(loginMsMax, () => socket.destroy(new Error('the server does not answer')));
-}
-
-/** "SSLRequest"; the answer is one letter. */
-async function secured(socket: Socket, { host, tls }: WireAddress): Promise<Socket> {
-  socket.write(Buffer.concat([int32(8), int32(80_877_103)]));
-  const [answer] = (await once(socket, 'data')) as [Buffer];
-  socket.pause();
-  if (answer[0] !== code('S')) {
-    if (tls === 'prefer') return socket;
-    throw new Error('the server offers no TLS');
-  }
-  socket.removeAllListeners('timeout');
-  const name = isIP(host) === 0 ? { servername: host } : {};
-  const encrypted = limited(connectTls({ socket, ...name, rejectUnauthorized: tls === 'verify-full' }));
-  await once(encrypted, 'secureConnect');
-  return encrypted;
 }
 
 /** Kinds of "authentication request". */

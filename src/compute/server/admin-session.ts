@@ -2,6 +2,7 @@
 
 import postgres from 'postgres';
 import type { ComputeAddress } from '../../lib/model.ts';
+import { sentAtOnce, steady } from '../../lib/steady-socket.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
 import { isFinalState, ServerRefusalError } from '../interface/refusal.ts';
 import { asOptions, ownSettings, type SessionSettings, settingsAgainst } from './own-settings.ts';
@@ -64,6 +65,22 @@ export async function useSession<T>(sql: Session, work: (sql: Session) => Promis
   }
 }
 
+/** As `withSession`, for a server that is about to stop and ends it too: the caller does not wait for its end. */
+export async function withLastSession<T>(
+  address: ComputeAddress,
+  login: OwnLogin,
+  work: (sql: Session) => Promise<T>,
+): Promise<T> {
+  const sql = openSession(address, login);
+  try {
+    return await work(sql);
+  } catch (error) {
+    throw asRefusal(error) ?? error;
+  } finally {
+    void sql.end({ timeout: 1 }).catch(() => undefined);
+  }
+}
+
 /** For several uses. Connects at the first one; the caller ends the session. */
 export function openSession(address: ComputeAddress, login: OwnLogin, options: SessionOptions = {}): Session {
   const { connectSeconds = 5, statementMs = 60_000, idleSeconds, prepare = false } = options;
@@ -73,6 +90,7 @@ export function openSession(address: ComputeAddress, login: OwnLogin, options: S
     username,
     password,
     database,
+    ...steady(),
     max: 1,
     connect_timeout: connectSeconds,
     ...(idleSeconds === undefined ? {} : { idle_timeout: idleSeconds }),
@@ -83,7 +101,9 @@ export function openSession(address: ComputeAddress, login: OwnLogin, options: S
     connection: {
       application_name: 'catnap',
       // As options, because the client library sends no parameter whose value is empty.
-      options: asOptions({ ...settings, statement_timeout: String(statementMs), lock_timeout: '20s' }),
+      options: asOptions({ ...settings, statement_timeout: String(statementMs), lock_timeout: '20s' }).padEnd(
+        sentAtOnce,
+      ),
     },
   });
 }
