@@ -90,9 +90,15 @@ export async function recordCatalog(
   ]);
 }
 
+/** All that is on record of a branch, what is to be dropped included. */
+export async function selectCatalogRows(sql: Sql, branchId: BranchId): Promise<PendingCatalog> {
+  const [roles, databases] = await Promise.all([selectAllRoles(sql, branchId), selectAllDatabases(sql, branchId)]);
+  return { roles, databases };
+}
+
 /** False when the rows say what the server was seen to hold, apart from what is still pending. */
-export async function isCatalogNew(sql: Sql, branchId: BranchId, seen: ServerCatalog): Promise<boolean> {
-  const news = await Promise.all([rolesNews(sql, branchId, seen), databasesNews(sql, branchId, seen)]);
+export function isCatalogNew(rows: PendingCatalog, seen: ServerCatalog): boolean {
+  const news = [rolesNews(rows.roles, seen), databasesNews(rows.databases, seen)];
   return news.some(({ added, changed, gone, carriedOut }) => {
     return added.length + changed.length + gone.length + carriedOut.length > 0;
   });
@@ -110,8 +116,8 @@ interface News<Row, Seen> {
   readonly carriedOut: readonly Row[];
 }
 
-async function rolesNews(sql: Sql, branchId: BranchId, { roles }: ServerCatalog) {
-  return compare(await selectAllRoles(sql, branchId), roles, {
+function rolesNews(rows: readonly RoleRow[], { roles }: ServerCatalog) {
+  return compare(rows, roles, {
     isSame: (row, now) => row.verifier === now.verifier,
     isApplied: (row) => row.applied,
     // Salted: only the role that was made or reset with it has this verifier.
@@ -120,8 +126,8 @@ async function rolesNews(sql: Sql, branchId: BranchId, { roles }: ServerCatalog)
   });
 }
 
-async function databasesNews(sql: Sql, branchId: BranchId, { databases }: ServerCatalog) {
-  return compare(await selectAllDatabases(sql, branchId), databases, {
+function databasesNews(rows: readonly DatabaseRow[], { databases }: ServerCatalog) {
+  return compare(rows, databases, {
     isSame: (row, now) => row.ownerName === now.ownerName,
     isApplied: (row) => row.appliedName !== null,
     // Of two, the one with the new name may be anybody's.
@@ -167,7 +173,7 @@ function compare<Row extends { name: string; pending: boolean; droppedAt: Date |
 }
 
 async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const { added, changed, gone, carriedOut } = await rolesNews(sql, branchId, seen);
+  const { added, changed, gone, carriedOut } = rolesNews(await selectAllRoles(sql, branchId), seen);
   const noLogin = ({ verifier }: { verifier: string | null }) => verifier === null;
   for (const role of added) {
     await insertRole(sql, { branchId, ...role, password: null, noLogin: noLogin(role), applied: true, pending: false });
@@ -181,7 +187,7 @@ async function recordSeenRoles(sql: Tx, branchId: BranchId, seen: ServerCatalog)
 }
 
 async function recordSeenDatabases(sql: Tx, branchId: BranchId, seen: ServerCatalog): Promise<void> {
-  const { added, changed, gone, carriedOut } = await databasesNews(sql, branchId, seen);
+  const { added, changed, gone, carriedOut } = databasesNews(await selectAllDatabases(sql, branchId), seen);
   for (const database of added) {
     await insertDatabase(sql, { branchId, ...database, appliedName: database.name, pending: false });
   }

@@ -242,13 +242,15 @@ export async function updateEndpoint(sql: Sql, id: EndpointId, change: EndpointC
   const address = change.address && json(sql, change.address);
   const server = change.server && json(sql, change.server);
   const settings = change.settings && json(sql, change.settings);
-  // Proxies start nothing new on a server whose route is closed.
-  if (change.address === null) await sql`select pg_notify(${changesChannel}, ${id})`;
-  return one(
-    await sql<EndpointRow[]>`
+  // Sent together.
+  const [rows] = await Promise.all([
+    sql<EndpointRow[]>`
       update endpoints e ${assignments(sql, { ...change, address, server, settings })}
       where e.id = ${id} returning e.*, ${toShow(sql)}`,
-  );
+    // Proxies start nothing new on a server whose route is closed.
+    change.address === null ? sql`select pg_notify(${changesChannel}, ${id})` : undefined,
+  ]);
+  return one(rows);
 }
 
 /** Not a change of the endpoint, so `updated_at` stays. */

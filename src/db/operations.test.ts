@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { command, makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
+import { eventually } from '../../test/helpers/eventually.ts';
 import { computeKeys, enqueue } from '../core/operation.ts';
 import type { ProjectId } from '../lib/ids.ts';
 import { expireLeases, newLease, releaseLease } from './leases.ts';
@@ -11,7 +12,10 @@ import {
   finishOperation,
   lockLeased,
   type OperationRow,
+  operationsChannel,
+  ordinaryPayload,
   selectOperations,
+  urgentPayload,
 } from './operations.ts';
 import { lockProject } from './projects.ts';
 
@@ -46,6 +50,23 @@ it('a page goes on behind an operation of the same millisecond', async () => {
 });
 
 describe('the operation queue', () => {
+  it('calls workers when an operation ends only if something in its project waits', async () => {
+    const called: string[] = [];
+    const unlisten = await test.core.database.listen(operationsChannel, (payload) => called.push(payload));
+    try {
+      await eventually(() => expect(called).toEqual(['']));
+      const first = await queue({ exclusive: ['one'] });
+      const second = await queue({ exclusive: ['one'] });
+      await finish(first);
+      await eventually(() => expect(called.slice(1)).toEqual([ordinaryPayload, ordinaryPayload, '']));
+      await finish(second);
+      await queue({ priority: 1 });
+      await eventually(() => expect(called.slice(4)).toEqual([urgentPayload]));
+    } finally {
+      await unlisten();
+    }
+  });
+
   it.each([
     ['start_compute', 'off'],
     ['suspend_compute', 'on'],

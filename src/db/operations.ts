@@ -62,6 +62,8 @@ export const operationsChannel = 'catnap_operations';
 export const changesChannel = 'catnap_changes';
 /** Payload on the channel of operations when a client waits for the new one. */
 export const urgentPayload = 'urgent';
+/** Payload when there is a new operation that no client waits for. Of other news either kind of work may become due. */
+export const ordinaryPayload = 'ordinary';
 
 export const unfinished = (sql: Sql) => sql`('scheduling', 'running', 'failed', 'cancelling')`;
 
@@ -87,7 +89,7 @@ export async function insertOperation(tx: Tx, operation: NewOperation): Promise<
         select 1 from operations e where e.status in ${unfinished(tx)} and e.sequence < o.sequence
           and e.project_id = o.project_id and ${conflicts(tx, 'e', 'o')})
       returning *`,
-    tx`select pg_notify(${operationsChannel}, ${operation.priority > 0 ? urgentPayload : ''})`,
+    tx`select pg_notify(${operationsChannel}, ${operation.priority > 0 ? urgentPayload : ordinaryPayload})`,
   ]);
   return first(started) ?? one(inserted);
 }
@@ -169,9 +171,13 @@ export async function failStep(
     where id = ${id}`;
 }
 
+/**
+ * The caller holds the project. Workers are called only if something in the project waits: what is queued later calls
+ * them itself, and those that look for nothing would compete with whoever waits for this end.
+ */
 export async function finishOperation(
   tx: Tx,
-  operation: Pick<OperationRow, 'id' | 'endpointId'>,
+  operation: Pick<OperationRow, 'id' | 'projectId' | 'endpointId'>,
   status: 'finished' | 'error' | 'cancelled' | 'skipped',
   error: string | null = null,
 ): Promise<void> {
@@ -180,8 +186,12 @@ export async function finishOperation(
       update operations set status = ${status}, error = coalesce(${error}, error), lease = null, lease_until = null,
         retry_at = null, finished_at = clock_timestamp(), updated_at = clock_timestamp(), state = '{}'
       where id = ${operation.id}`,
-    tx`select pg_notify(${operationsChannel}, ''), pg_notify(${changesChannel}, ${operation.id}),
-      pg_notify(${changesChannel}, ${operation.endpointId ?? operation.id})`,
+    tx`
+      select pg_notify(${changesChannel}, ${operation.id}),
+        pg_notify(${changesChannel}, ${operation.endpointId ?? operation.id}),
+        case when exists (
+          select 1 from operations w where w.project_id = ${operation.projectId} and w.id <> ${operation.id}
+            and w.status in ${unfinished(tx)}) then pg_notify(${operationsChannel}, '') end`,
   ]);
 }
 

@@ -17,6 +17,7 @@ import {
   lockLeased,
   type OperationRow,
   operationsChannel,
+  ordinaryPayload,
   selectNextDueMs,
   updateStep,
 } from '../db/operations.ts';
@@ -40,7 +41,7 @@ import {
   skip,
 } from './step.ts';
 import { findComputeOf } from './target.ts';
-import { Doorbell, type Lane, makeLanes } from './wake/lanes.ts';
+import { Doorbell, type Lane, makeLanes, OwnConnection } from './wake/lanes.ts';
 import { raisePlainly, writeAtOnce } from './wake/quick-way.ts';
 
 export interface RunnerOptions {
@@ -53,6 +54,8 @@ export interface RunnerOptions {
   readonly concurrency: number;
   /** Each of these gets a lane of its own, for urgent operations alone. */
   readonly urgent?: readonly Database[];
+  /** A connection of its own for whichever of the other lanes finds it free. */
+  readonly own?: Database | null;
   readonly leaseMs?: number;
   /** Makes a lease that no other operation has. */
   readonly newLease?: () => string;
@@ -77,20 +80,32 @@ export class OperationRunner {
   readonly #stopping = new AbortController();
   readonly #bell = new Doorbell();
   readonly #lanes: readonly Lane[];
+  readonly #own: OwnConnection | null;
   #loops: Promise<void>[] = [];
   #unlisten: (() => Promise<void>) | null = null;
 
   constructor(options: RunnerOptions) {
     const dumpSchema = makeDump(options.core.config);
-    const usual = { leaseMs: 10_000, watches: machineWatches, pollMs: 5_000, registry: jobRegistry, urgent: [] };
+    const usual = {
+      leaseMs: 10_000,
+      watches: machineWatches,
+      pollMs: 5_000,
+      registry: jobRegistry,
+      urgent: [],
+      own: null,
+    };
     this.#options = { dumpSchema, isQuiet: () => false, newLease: randomUUID, ...usual, ...options };
     this.#lanes = makeLanes(options.core, options.concurrency, this.#options.urgent);
+    const { own } = this.#options;
+    this.#own = own === null ? null : new OwnConnection(options.core, own);
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#options.core.database.listen(operationsChannel, (payload) =>
-      isUrgent(payload) ? this.#bell.ring(true, parseWakeCall(payload)) : this.#bell.ringForBoth(),
-    );
+    this.#unlisten = await this.#options.core.database.listen(operationsChannel, (payload) => {
+      if (isUrgent(payload)) this.#bell.ring(true, parseWakeCall(payload));
+      else if (payload === ordinaryPayload) this.#bell.ring(false);
+      else this.#bell.ringForBoth();
+    });
     this.#loops = this.#lanes.map((lane) => this.#loop(lane));
   }
 
@@ -139,13 +154,26 @@ export class OperationRunner {
     lane: Lane = { core: this.#options.core, urgentOnly: false },
     call: WakeCall | null = null,
   ): Promise<boolean> {
+    const own = lane.urgentOnly ? null : (this.#own?.take() ?? null);
+    let wasUsed = false;
+    try {
+      wasUsed = await this.#runNextOn(lane, own, call);
+      return wasUsed;
+    } finally {
+      own?.giveBack(wasUsed);
+    }
+  }
+
+  async #runNextOn(lane: Lane, own: OwnConnection | null, call: WakeCall | null): Promise<boolean> {
     const { log, leaseMs, watches, newLease } = this.#options;
-    const { core, urgentOnly } = lane;
+    const { urgentOnly } = lane;
+    const core = own?.core ?? lane.core;
+    const claiming = own?.isWarm === false ? lane.core : core;
     const lease = newLease();
     const held = new Lease(watches, leaseMs);
     const [claimed, compute] = await Promise.all([
-      held.confirm(() => claimOperation(core.database.sql, lease, leaseMs, urgentOnly), isFound),
-      call === null ? undefined : findComputeOf(core, call.projectId, call.endpointId).catch(() => undefined),
+      held.confirm(() => claimOperation(claiming.database.sql, lease, leaseMs, urgentOnly), isFound),
+      call === null ? undefined : findComputeOf(claiming, call.projectId, call.endpointId).catch(() => undefined),
     ]);
     if (claimed === undefined) return false;
     // Each urgent operation rings for itself; only other work, which rings once for many, is passed on.

@@ -1,6 +1,6 @@
 /** Puts a compute to sleep: records what owners changed by SQL, flushes everything to disk, stops the server. */
 import type { ComputeRef, ComputeSample, SettledServer } from '../compute/interface/driver.ts';
-import { isCatalogNew, recordCatalog } from '../core/catalog.ts';
+import { isCatalogNew, recordCatalog, selectCatalogRows } from '../core/catalog.ts';
 import { updateCatalogKept, updateLogicalSize } from '../db/branches.ts';
 import { meterEnd } from '../db/consumption.ts';
 import { updateEndpoint } from '../db/endpoints.ts';
@@ -18,13 +18,16 @@ const saveCatalog: Step = async (context) => {
   const target = await findCompute(context);
   if (target === undefined || isBeingRemoved(target)) return skip('the endpoint is gone');
   const { endpoint, ref } = target;
-  const [settled, used] = await Promise.all([
+  const { sql } = context.core.database;
+  const [settled, used, rows] = await Promise.all([
     endpoint.type === 'read_only' ? null : settle(context, target),
     readUse(context, ref),
+    // As good as those of a moment later: meanwhile nobody but this operation may say what the server holds.
+    selectCatalogRows(sql, target.branch.id),
   ]);
   Object.assign(context.memory, { compute: target, used, ...(settled !== null && { settled }) });
-  const { sql } = context.core.database;
-  const isNew = settled !== null && (await isCatalogNew(sql, settled.branchId, settled.catalog));
+  const isOfBranch = settled?.branchId === target.branch.id;
+  const isNew = settled !== null && (!isOfBranch || isCatalogNew(rows, settled.catalog));
   // Usually whoever asked for the nap has closed the route, and owners have changed nothing: no commit to wait for.
   if (endpoint.address === null && !isNew) return goto('stop');
   return goto('stop', async (tx) => {
@@ -64,24 +67,28 @@ const stop: Step = async (context) => {
   const now = context.core.clock.now();
   return done(async (tx) => {
     // Only for the accounts: what could not be measured is part of the next measurement.
-    const wal = settled?.measures?.wal ?? null;
-    const [last] = await Promise.all([
-      selectUnfinishedForEndpoint(tx, endpoint.id),
+    const wal = settled?.wal ?? null;
+    const recordIdle = async () => {
+      const last = await selectUnfinishedForEndpoint(tx, endpoint.id);
+      const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
+      await updateEndpoint(tx, endpoint.id, {
+        currentState: 'idle',
+        pendingState: startFollows ? 'active' : null,
+        address: null,
+        currentCu: null,
+        reservedCu: null,
+        ...(endpoint.currentState === 'active' ? { suspendedAt: now } : {}),
+      });
+    };
+    // Sent together. Its time is read before the row says that it is idle, which waits for an answer.
+    await Promise.all([
       meterEnd(tx, endpoint.id, now, { cpuSeconds: used?.cpuSeconds ?? null, wal: wal && [branchId, wal] }),
       // What is certain and was settled is recorded already.
       catalog && catalog !== settled?.catalog && recordCatalog(tx, branchId, nothingPending, catalog),
       catalog && updateCatalogKept(tx, branchId, true),
       settled && updateLogicalSize(tx, branchId, settled.bytes),
+      recordIdle(),
     ]);
-    const startFollows = last?.id !== context.operation.id && last?.job === 'start_compute';
-    await updateEndpoint(tx, endpoint.id, {
-      currentState: 'idle',
-      pendingState: startFollows ? 'active' : null,
-      address: null,
-      currentCu: null,
-      reservedCu: null,
-      ...(endpoint.currentState === 'active' ? { suspendedAt: now } : {}),
-    });
   });
 };
 

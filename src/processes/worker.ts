@@ -50,12 +50,13 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
   const driver = await openDriver(core.config, driverChannel(channel));
   const providers = makeProviders(init);
   const urgent = Array.from({ length: urgentLanes }, () => openOwnConnection(init));
+  const own = openOwnConnection(init);
   // Not at once: the notification of a wake has called its lane already, and the machine is the client's.
   const rest = new Rest({ core, log, onEnd: () => setTimeout(() => runner.lookAgain(), lookAgainMs).unref() });
   const isQuiet = () => rest.isQuiet;
   const { workerId, worksAlone } = init;
   const leases = { newLease: () => newLease(workerId) };
-  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent, isQuiet, ...leases });
+  const runner = new OperationRunner({ core, driver, providers, log, concurrency, urgent, own, isQuiet, ...leases });
   // The process in whose place this one runs has ended, and will not finish what it began.
   await expireLeases(core.database.sql, workerId);
   await runner.start();
@@ -108,7 +109,7 @@ export async function startWorker({ core, log, init, channel }: ProcessParts): P
       await usersSync.stop();
       await deliveries.stop();
       await runner.stop();
-      await Promise.all([core.database, ...urgent].map((database) => database.close()));
+      await Promise.all([core.database, own, ...urgent].map((database) => database.close()));
     },
   };
 }

@@ -45,7 +45,7 @@ export function describeLife(bench: () => Bench): void {
     const settled = await b.driver.settle(b.ref);
     expect(settled?.catalog).toEqual(held);
     expect(settled?.bytes).toBeGreaterThan(0);
-    expect(settled?.measures?.wal?.bytes).toBeGreaterThan(0);
+    expect(settled?.wal?.bytes).toBeGreaterThan(0);
     expect(await b.driver.suspend(b.ref, 1, settled ?? undefined)).toEqual(b.ifCertain(held));
     expect(await b.driver.settle(b.ref)).toBeNull();
 

@@ -151,7 +151,7 @@ export function settledOf(world: FakeWorld, ref: ComputeRef, bytes: number): Set
   const catalog = catalogOf(branch);
   const compute = world.computes.get(ref.endpointId);
   const branchId = compute?.ref.branchId ?? ref.branchId;
-  return { branchId, catalog, bytes, measures: measuresOf(compute), position: JSON.stringify(catalog) };
+  return { branchId, catalog, bytes, wal: measuresOf(compute)?.wal ?? null, position: JSON.stringify(catalog) };
 }
 
 /** What `suspend` returns: null when something was changed after the server was settled. */

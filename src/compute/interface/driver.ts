@@ -21,7 +21,7 @@ import type { Moment } from '../../lib/moments.ts';
 import type { ChangesAfter, UsersTable } from '../../lib/users-sync.ts';
 import type { Inabilities } from './abilities.ts';
 import type { CatalogChange, ConfiguredCatalog } from './catalog-change.ts';
-import type { ComputeSample, RoomObservation, ServerMeasures } from './measures.ts';
+import type { ComputeSample, RoomObservation, ServerMeasures, WrittenLog } from './measures.ts';
 
 export type * from './catalog-change.ts';
 export { NoSuchMomentError, StaleGenerationError } from './driver-errors.ts';
@@ -199,7 +199,8 @@ export interface SettledServer {
   readonly catalog: ServerCatalog;
   /** Of all its databases, as Postgres counts them. */
   readonly bytes: number;
-  readonly measures: ServerMeasures | null;
+  /** What it has written; null when it could not be read. */
+  readonly wal: WrittenLog | null;
   /** The driver's mark of that moment; null when it is already known that more will be written. */
   readonly position: string | null;
 }

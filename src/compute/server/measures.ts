@@ -1,6 +1,6 @@
-/** What a server counts about itself, read in one statement of Catnap's own session. */
+/** What a server counts about itself, read in Catnap's own session. */
 
-import type { ServerMeasures } from '../interface/measures.ts';
+import type { ServerMeasures, WrittenLog } from '../interface/measures.ts';
 import { adminDatabase, adminRole } from '../interface/own-logins.ts';
 import type { Session } from './admin-session.ts';
 import { isSessionOfPlatform } from './platform-roles.ts';
@@ -29,4 +29,12 @@ export async function readMeasures(sql: Session): Promise<ServerMeasures> {
   if (found === undefined) throw new Error('BUG: the statement gives one row');
   const { bytes, position, ...measures } = found;
   return { ...measures, wal: position === null ? null : { bytes, position } };
+}
+
+/** That alone, for a server that is about to stop: a suspend waits for the answer. Null in recovery. */
+export async function readWrittenLog(sql: Session): Promise<WrittenLog | null> {
+  const [found] = await sql<WrittenLog[]>`
+    SELECT wal_bytes::float8 AS bytes, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS position
+    FROM pg_stat_wal WHERE NOT pg_is_in_recovery()`;
+  return found ?? null;
 }

@@ -74,9 +74,9 @@ async function whileFlooded(work: () => Promise<void>): Promise<void> {
   }
 }
 
-async function floodWith(scope: Parameters<typeof enqueue>[0], projectId: ProjectId): Promise<void> {
+async function floodWith(scope: Parameters<typeof enqueue>[0], projectId: ProjectId, count = floodSize): Promise<void> {
   await lockProject(scope.tx, projectId);
-  for (let i = 0; i < floodSize; i++) await enqueue(scope, 'check_availability', { projectId });
+  for (let i = 0; i < count; i++) await enqueue(scope, 'check_availability', { projectId });
 }
 
 test('a wake finds a lane free however much else there is to do', async () => {
@@ -86,6 +86,42 @@ test('a wake finds a lane free however much else there is to do', async () => {
   expect((await row())?.currentState).toBe('idle');
   await whileFlooded(wake);
   expect((await row())?.currentState).toBe('active');
+});
+
+test('one operation at a time has a connection of its own, and those beside it use the pool', async () => {
+  const { project } = await makeProject(made, 'beside');
+  await drain(made.core, driver);
+  const own = { ...made.core.database };
+  const hasOwn: boolean[] = [];
+  let letGo = () => {};
+  const released = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const held: Step = async ({ core }) => {
+    hasOwn.push(core.database === own);
+    await released;
+    return done();
+  };
+  const runner = new OperationRunner({
+    core: made.core,
+    driver,
+    providers: testProviders(),
+    concurrency,
+    own,
+    log: createLogger({ level: 'silent', process: 'test' }),
+    registry: { ...jobRegistry, check_availability: { steps: { record: held }, giveUp: async () => {} } },
+  });
+  await command(made, (scope) => floodWith(scope, project.id, 3));
+  const first = runner.runNext();
+  const second = runner.runNext();
+  await eventually(() => expect(hasOwn).toHaveLength(2));
+  letGo();
+  expect(await Promise.all([first, second])).toEqual([true, true]);
+  expect(await runner.runNext()).toBe(true);
+  expect(hasOwn.filter(Boolean)).toHaveLength(2);
+  // It is free again.
+  expect(hasOwn[2]).toBe(true);
+  expect(await runner.runNext()).toBe(false);
 });
 
 test('however many proxies ask for a wake at once, and whoever holds the project, one start is queued', async () => {

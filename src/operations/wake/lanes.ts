@@ -21,6 +21,41 @@ export function makeLanes(core: Core, concurrency: number, urgent: readonly Data
   ];
 }
 
+/** Shorter than such a connection is kept open without use. */
+const warmMs = 30_000;
+
+/**
+ * A connection that one ordinary lane at a time has for itself. A pool takes its connections in turn, and on each of
+ * them every statement would be parsed and planned anew; here an operation finds all of them prepared by the one before
+ * it. A lane that comes meanwhile uses the pool, so that no operation waits for the locks of another.
+ */
+export class OwnConnection {
+  readonly core: Core;
+  #isTaken = false;
+  #usedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(core: Core, database: Database) {
+    this.core = { ...core, database };
+  }
+
+  /** Null when another lane has it. The lane gives it back when its operation has ended. */
+  take(): this | null {
+    if (this.#isTaken) return null;
+    this.#isTaken = true;
+    return this;
+  }
+
+  /** Otherwise its next use would have to connect first: a lane that only looks for work should not do that. */
+  get isWarm(): boolean {
+    return performance.now() - this.#usedAt < warmMs;
+  }
+
+  giveBack(wasUsed: boolean): void {
+    this.#isTaken = false;
+    if (wasUsed) this.#usedAt = performance.now();
+  }
+}
+
 interface IdleLane {
   readonly urgentOnly: boolean;
   readonly wake: () => void;

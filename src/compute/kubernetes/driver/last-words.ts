@@ -3,7 +3,7 @@ import type { SettledServer } from '../../interface/driver.ts';
 import type { Session } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import { endClientsReplication } from '../../server/logical-replication.ts';
-import { readMeasures } from '../../server/measures.ts';
+import { readWrittenLog } from '../../server/measures.ts';
 import { readSize } from '../../server/work.ts';
 
 /** A checkpoint of a busy server may have a lot to write. */
@@ -13,8 +13,8 @@ export async function settleServer(sql: Session): Promise<Omit<SettledServer, 'b
   await sql`CHECKPOINT`;
   const [catalog, bytes] = await Promise.all([readCatalog(sql), readSize(sql)]);
   // What is written from here on cannot be told from outside: a volume cannot be read while no server runs on it.
-  const measures = await readMeasures(sql).catch(() => null);
-  return { catalog, bytes, measures, position: null };
+  const wal = await readWrittenLog(sql).catch(() => null);
+  return { catalog, bytes, wal, position: null };
 }
 
 /** Only makes the shutdown shorter; the server writes everything out by itself. */

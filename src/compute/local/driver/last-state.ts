@@ -6,11 +6,11 @@
 import type { ServerCatalog } from '../../../lib/model.ts';
 import { lsnBytes } from '../../../lib/moments.ts';
 import type { SettledServer } from '../../interface/driver.ts';
-import { adminLogin, type Session, withSession } from '../../server/admin-session.ts';
+import { adminLogin, type Session, withLastSession, withSession } from '../../server/admin-session.ts';
 import { readCatalog } from '../../server/configure.ts';
 import { keepLogForHistory } from '../../server/history.ts';
 import { endClientsReplication, readQuietPosition } from '../../server/logical-replication.ts';
-import { readMeasures } from '../../server/measures.ts';
+import { readWrittenLog } from '../../server/measures.ts';
 import { readSize } from '../../server/work.ts';
 import type { HostedCompute } from '../channel/host-calls.ts';
 import { addressOf } from './observation.ts';
@@ -26,7 +26,7 @@ const littleLogBytes = 32 * 1024 ** 2;
  * sessions go on: the shutdown then has little left. If that fails, the shutdown does the same work.
  */
 export async function settleServer(compute: HostedCompute): Promise<SettledServer> {
-  return withSession(addressOf(compute), adminLogin(compute.adminSecret), async (sql) => {
+  return withLastSession(addressOf(compute), adminLogin(compute.adminSecret), async (sql) => {
     // Sent together. The log is kept before any checkpoint, which may reuse what the history does not have yet.
     const [isKept, changedBytes, state] = await Promise.all([
       succeeds(keepLogForHistory(sql)),
@@ -49,13 +49,13 @@ const succeeds = (work: PromiseLike<unknown>) =>
 
 /** Answered in this order: whatever is written during the other readings counts as later than the position. */
 async function readState(sql: Session, { branchId }: HostedCompute): Promise<SettledServer> {
-  const [position, catalog, bytes, measures] = await Promise.all([
+  const [position, catalog, bytes, wal] = await Promise.all([
     readQuietPosition(sql),
     readCatalog(sql),
     readSize(sql),
-    readMeasures(sql).catch(() => null),
+    readWrittenLog(sql).catch(() => null),
   ]);
-  return { branchId, position, catalog, bytes, measures };
+  return { branchId, position, catalog, bytes, wal };
 }
 
 /** How much log a checkpoint would have to account for. */

@@ -24,8 +24,12 @@ export async function stopServer(
   const holder = await findHolder(data, tenantUid);
   const own = holder?.endpointId === endpointId ? holder : null;
   if (own !== null) {
-    await cgroups.release(endpointId);
-    await stopPostmaster(data, tenantUid);
+    // It begins to stop while its limit is being lifted.
+    const [stopped, released] = await Promise.allSettled([
+      stopPostmaster(data, tenantUid),
+      cgroups.release(endpointId),
+    ]);
+    for (const end of [stopped, released]) if (end.status === 'rejected') throw end.reason;
   }
   await cgroups.remove(endpointId);
   await removeDisk(diskLocationOf(layout, on));
