@@ -212,9 +212,8 @@ const orderedFilesystems = [0xef53, 0x58465342];
  */
 export async function syncChanges(directory: string, files: readonly string[]): Promise<void> {
   if (!orderedFilesystems.includes(statfsSync(directory).type)) return syncTree(directory);
-  // Together, so that the filesystem writes its journal once for several.
-  await inParallel(files, syncOne);
-  await syncOne(directory);
+  // Together, so that the filesystem writes its journal once for several: all changes were made before.
+  await inParallel([...files, directory], syncOne);
 }
 
 /** A rename is durable once the directory that holds the new name is. */

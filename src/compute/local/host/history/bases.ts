@@ -3,13 +3,15 @@
  * that its start never waits; the copy counts only if nothing has started meanwhile. A running server is copied while
  * the driver's session holds a backup open. What never changes, the template and other base images, is linked.
  */
-import { link, lstat, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type Dirent, existsSync, linkSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
 import type { BackupEnd } from '../../channel/host-calls.ts';
 import { copyRunning, requireBackupEnd } from '../branches/backup-files.ts';
 import { cloneCluster, isTransient } from '../branches/clone.ts';
-import { type CopyResult, renameDurably, syncTree } from '../copy/tree.ts';
+import { type CopyResult, renameDurably, syncChanges, syncTree } from '../copy/tree.ts';
 import { dataDirectory } from '../home/layout.ts';
 import { type ControlFacts, readControlFile } from '../postgres/control-file.ts';
 import { findPostmaster } from '../postgres/postmaster.ts';
@@ -26,6 +28,8 @@ import {
   unfinishedBase,
   writeBaseRecord,
 } from './files.ts';
+
+const firstSecretName = 'first-secret';
 
 export interface BaseSource {
   /** Data directory. */
@@ -146,8 +150,8 @@ export async function makeLinkedBase(paths: HistoryPaths, linked: LinkedBase): P
     async (directory) => {
       await linkTree(data, dataDirectory(directory), group);
       if (firstSecret !== null) {
-        await writeFile(join(directory, 'first-secret'), firstSecret, { mode: 0o600 });
-        makeReadable(join(directory, 'first-secret'), 0o640, group);
+        await writeFile(join(directory, firstSecretName), firstSecret, { mode: 0o600 });
+        makeReadable(join(directory, firstSecretName), 0o640, group);
       }
       return record;
     },
@@ -156,22 +160,47 @@ export async function makeLinkedBase(paths: HistoryPaths, linked: LinkedBase): P
   return record;
 }
 
+/** Takes about a millisecond. */
+const linksATurn = 64;
+
+/**
+ * Synchronous: a link takes microseconds, and handing each to another thread takes several times the CPU, just when the
+ * next project may be in the making. Others get their turn in between.
+ */
 async function linkTree(source: string, target: string, group: number | null): Promise<void> {
-  const entries = await readdir(source, { withFileTypes: true, recursive: true });
-  await mkdir(target, { mode: 0o700 });
-  makeReadable(target, 0o750, group);
-  for (const entry of entries.filter((one) => one.isDirectory())) {
-    const path = join(entry.parentPath, entry.name).slice(source.length);
-    await mkdir(join(target, path), { mode: 0o700 });
-    makeReadable(join(target, path), 0o750, group);
-  }
-  for (const entry of entries.filter((one) => one.isFile())) {
-    const path = join(entry.parentPath, entry.name).slice(source.length);
-    if (isTransient(path.slice(1))) continue;
-    await link(join(source, path), join(target, path));
-    makeReadable(join(target, path), 0o640, group);
+  const folders = [''];
+  let linked = 0;
+  for (const folder of folders) {
+    mkdirSync(`${target}${folder}`, { mode: 0o700 });
+    makeReadable(`${target}${folder}`, 0o750, group);
+    for (const entry of readdirSync(`${source}${folder}`, { withFileTypes: true })) {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isDirectory()) folders.push(path);
+      else if (linkOne(entry, { source, target, path, group }) && ++linked % linksATurn === 0) await setImmediate();
+    }
   }
 }
+
+interface LinkedFile {
+  readonly source: string;
+  readonly target: string;
+  /** Below both, with a slash before it. */
+  readonly path: string;
+  readonly group: number | null;
+}
+
+function linkOne(entry: Dirent, { source, target, path, group }: LinkedFile): boolean {
+  if (!entry.isFile() || isTransient(path.slice(1))) return false;
+  linkSync(`${source}${path}`, `${target}${path}`);
+  // The same file as in the last history that began with it: it mostly has its mode and group already.
+  const { mode, gid } = lstatSync(`${target}${path}`);
+  if (group !== null && ((mode & 0o777) !== linkedMode || gid !== group)) {
+    makeReadable(`${target}${path}`, linkedMode, group);
+  }
+  return true;
+}
+
+const linkedMode = 0o640;
 
 export interface BaseBegun {
   readonly name: string;
@@ -251,9 +280,14 @@ async function inUnfinished(
 async function publishBase(paths: HistoryPaths, record: BaseRecord, group: number | null): Promise<void> {
   const directory = unfinishedBase(paths, record.name);
   writeBaseRecord(directory, record, group);
-  await syncTree(directory);
+  // Of a linked one only its own small files were written: the others were on disk before they got these names.
+  if (record.isLinked) await syncChanges(directory, ownFiles(directory));
+  else await syncTree(directory);
   await renameDurably(directory, join(paths.bases, record.name));
 }
+
+const ownFiles = (directory: string) =>
+  ['base.json', firstSecretName].map((name) => join(directory, name)).filter((path) => existsSync(path));
 
 /** How base images are copied; a test may make it slow. */
 export interface BaseCopies {

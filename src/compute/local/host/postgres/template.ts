@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newSecret } from '../../../../lib/ids.ts';
 import { buildVerifier } from '../../../../lib/scram-verifier.ts';
@@ -53,9 +53,11 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
   const secret = newSecret();
   const statements = templateStatements(buildVerifier(secret, randomBytes(16), adminScramIterations));
   try {
-    await withNewCluster({ build, superuser: adminRole, uid: asRoot ? 0 : null, statements }, layout.work, (made) =>
-      rename(made, dataDirectory(making)),
-    );
+    const cluster = { build, superuser: adminRole, uid: asRoot ? 0 : null, statements };
+    await withNewCluster(cluster, layout.work, async (made) => {
+      await removeMaps(made);
+      await rename(made, dataDirectory(making));
+    });
     await writeFile(join(making, 'secret'), secret, { mode: 0o600, flush: true });
     await renameDurably(making, directory);
   } catch (error) {
@@ -64,6 +66,19 @@ async function makeTemplate(build: Build, layout: Layout, asRoot: boolean, direc
   } finally {
     await rm(making, { recursive: true, force: true });
   }
+}
+
+/** The maps of free space and of rows that all can see, of tables of every kind. */
+const mapPattern = /^\d+_(fsm|vm)$/;
+
+/**
+ * A quarter of all files, 380 of 1,564, and making, linking and removing files is most of what a new project costs.
+ * Postgres does without a map that is not there, as for a new table, and makes it when it next adds or vacuums rows.
+ */
+async function removeMaps(data: string): Promise<void> {
+  const entries = await readdir(data, { withFileTypes: true, recursive: true });
+  const maps = entries.filter((entry) => entry.isFile() && mapPattern.test(entry.name));
+  for (const { parentPath, name } of maps) await rm(join(parentPath, name));
 }
 
 /**
