@@ -27,6 +27,8 @@ import { idPattern } from '../../../../lib/ids.ts';
 export const unfinishedPrefix = '.making-';
 /** Of new clusters, before the number of the process that makes them; a Catnap that is killed leaves them behind. */
 export const newClusterPrefix = 'cluster-';
+/** Of what is made to see how the filesystem copies, in the same way. */
+export const copyProbePrefix = '.probe-';
 
 /** Stands for a project where the histories of the system database are kept; no project's id is that short. */
 export const systemHistoriesName = 'system';

@@ -47,11 +47,15 @@ test('what a killed restore has left goes, and what is in use stays', async () =
   expect(kept.filter((path) => !existsSync(path))).toEqual([]);
 });
 
-test('a new cluster goes with the process that made it', async () => {
-  const [left, being] = [`cluster-${nobody}-AbCdEf`, `cluster-${process.pid}-AbCdEf`];
-  for (const name of [left, being]) await mkdir(join(layout.work, name, 'pgdata'), { recursive: true });
+test.each(['cluster-', '.probe-'])('%s… goes with the process that made it', async (prefix) => {
+  const [left, being] = [`${prefix}${nobody}-AbCdEf`, `${prefix}${process.pid}-AbCdEf`];
+  for (const folder of [layout.root, layout.work]) {
+    for (const name of [left, being]) await mkdir(join(folder, name), { recursive: true });
+  }
   await removeLeftovers(layout, async () => {});
   expect(await readdir(layout.work)).toEqual([being]);
+  expect(existsSync(join(layout.root, left))).toBe(false);
+  expect(existsSync(join(layout.root, being))).toBe(true);
 });
 
 test('directories for sockets go with their compute or branch, unless a server has them', async () => {

@@ -1,7 +1,14 @@
 /** Removes what a killed Catnap left half made or half removed. */
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { dataDirectory, type Layout, newClusterPrefix, socketFile, unfinishedPrefix } from './layout.ts';
+import {
+  copyProbePrefix,
+  dataDirectory,
+  type Layout,
+  newClusterPrefix,
+  socketFile,
+  unfinishedPrefix,
+} from './layout.ts';
 import { idsIn } from './tenant-directories.ts';
 
 /** Nothing takes this long to make; anything younger may still be in progress. */
@@ -10,11 +17,13 @@ const abandonedMs = 3_600_000;
 /** `stop` ends a server in a data directory, if there is one: a restore that was killed leaves its server behind. */
 export async function removeLeftovers(layout: Layout, stop: (data: string) => Promise<void>): Promise<void> {
   for (const name of await namesIn(layout.trash)) await remove(join(layout.trash, name));
+  for (const folder of [layout.root, layout.work]) {
+    for (const name of (await namesIn(folder)).filter(isMakerGone)) await remove(join(folder, name));
+  }
   for (const name of await namesIn(layout.work)) {
     const path = join(layout.work, name);
     if (await isAbandoned(path)) await stop(dataDirectory(path));
-    if (isMakerGone(name)) await remove(path);
-    else await removeAbandoned(path);
+    await removeAbandoned(path);
   }
   for (const name of await namesIn(layout.sockets)) {
     const path = join(layout.sockets, name);
@@ -60,10 +69,10 @@ async function isAbandoned(path: string): Promise<boolean> {
   return found !== null && Date.now() - found.mtimeMs > abandonedMs;
 }
 
-/** A new cluster says who makes it, and nobody else can finish it. */
+/** These say who makes them, and nobody else can finish them. */
 function isMakerGone(name: string): boolean {
-  if (!name.startsWith(newClusterPrefix)) return false;
-  const pid = Number.parseInt(name.slice(newClusterPrefix.length), 10);
+  const prefix = [newClusterPrefix, copyProbePrefix].find((known) => name.startsWith(known));
+  const pid = prefix === undefined ? 0 : Number.parseInt(name.slice(prefix.length), 10);
   return pid > 0 && !isAlive(pid);
 }
 
