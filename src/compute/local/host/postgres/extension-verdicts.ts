@@ -33,11 +33,12 @@ export async function judgeExtensions(found: readonly FoundExtension[], bench: B
   return withoutUnmet([...verdicts, ...gone], bench.ownNames);
 }
 
-async function judge(found: FoundExtension, { program, allowed }: Bench): Promise<Verdict> {
+async function judge(found: FoundExtension, { program, allowed, known }: Bench): Promise<Verdict> {
   const { name, scripts, libraries, folders } = found;
-  const isWanted = allowed.includes(name) || name in machineExtensions || isHarmless(found);
-  if (!isWanted) return { name, found, reason: whyWithheld(name), isWanted };
-  return { name, found, reason: await problemOf(), isWanted };
+  const isOnList = allowed.includes(name) || name in machineExtensions || isHarmless(found);
+  // Databases may have one that the operator does not allow any more.
+  if (!isOnList) return { name, found, reason: whyWithheld(name), isWanted: known.includes(name) };
+  return { name, found, reason: await problemOf(), isWanted: true };
 
   async function problemOf(): Promise<string | null> {
     if (scripts.length === 0) return `there is no script of it in ${folders.scripts}`;

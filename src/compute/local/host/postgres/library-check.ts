@@ -6,15 +6,24 @@ import { basename, dirname } from 'node:path';
 import { errorText } from '../../../../lib/errors.ts';
 import { runProgram } from '../../../../lib/run-program.ts';
 
-/** What the loader is told by its manual page, `ld.so(8)`: to list, to resolve at once, and to say what is missing. */
-const listing = { LD_TRACE_LOADED_OBJECTS: '1', LD_BIND_NOW: '1', LD_WARN: '1' };
+/** What the loader is told by its manual page, `ld.so(8)`: to list; then also to resolve at once and say what fails. */
+const listing = { LD_TRACE_LOADED_OBJECTS: '1' };
+const resolving = { ...listing, LD_BIND_NOW: '1', LD_WARN: '1' };
 
-/** Null, or why it would not load, in words for people. `program` is the Postgres that would load it. */
+/**
+ * Null, or why it would not load, in words for people. `program` is the Postgres that would load it. The list comes
+ * first: on x86-64 the loader ends with SIGSEGV when it resolves symbols of a library that lacks another one.
+ */
 export async function whyNotLoadable(program: string, library: string): Promise<string | null> {
-  // By a relative path: the variable cannot hold a path with a space or a colon.
-  const environment = { ...listing, LD_PRELOAD: `./${basename(library)}` };
-  const output = await runProgram(program, [], { cwd: dirname(library), environment }).catch(errorText);
-  return complaint(output, basename(library));
+  const name = basename(library);
+  for (const told of [listing, resolving]) {
+    // By a relative path: the variable cannot hold a path with a space or a colon.
+    const environment = { ...told, LD_PRELOAD: `./${name}` };
+    const output = await runProgram(program, [], { cwd: dirname(library), environment }).catch(errorText);
+    const found = complaint(output, name);
+    if (found !== null) return found;
+  }
+  return null;
 }
 
 /** Pure: reads what the loader printed. */

@@ -104,6 +104,15 @@ describe('extensions of the machine', () => {
     expect(await allowed.read('dblink.control')).toContain('trusted = true');
   });
 
+  test('one that the operator allows no more says why, where it is asked for', async () => {
+    await addExtension('postgis');
+    await extend(['postgis']);
+    const { fact, read } = await extend();
+    expect(fact('postgis')).toMatchObject({ isOffered: false, reason: expect.stringMatching(/^its upgrade scripts/) });
+    expect(await read('postgis--unavailable.sql')).toContain('extension "postgis" is not available: its upgrade');
+    expect(lines).toEqual([expect.stringMatching(/^extension postgis of Postgres 17 is not offered: its upgrade/)]);
+  });
+
   test('one that needs no superuser is offered as it is', async () => {
     await addExtension('pg_partman', 'superuser = false\n');
     expect((await extend()).fact('pg_partman')).toMatchObject({ isOffered: true });
