@@ -2,12 +2,16 @@
 import { chmod, chown, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runProgram } from '../../../src/lib/run-program.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { type LoopDisk, makeLoopDisk, whyNoLoopDisk } from '../../helpers/loop-disk.ts';
 import { Program } from '../../helpers/program.ts';
 import { DatabaseElsewhere } from './database-elsewhere.ts';
+import { callsEnvironment } from './faults/of-calls.ts';
 import { clockEnvironment } from './faults/of-clocks.ts';
 
+const entry = fileURLToPath(new URL('../../../dist/bin.js', import.meta.url));
 const gibibyte = 1024 ** 3;
 /** `nobody`, whom every machine knows: initdb asks for the name. */
 const ordinaryUid = 65_534;
@@ -21,8 +25,12 @@ export interface Installation {
   /** A disk that the home has for itself, and that may be filled or frozen. */
   readonly disk: LoopDisk | null;
   readonly database: DatabaseElsewhere | null;
+  /** Where branches are: the home, or the storage image that is mounted in it. */
+  readonly root: string;
   /** Where the file is that sets the clock of Catnap's processes. */
   readonly clockFolder: string | null;
+  /** Where the file is that lists which calls of Catnap's processes fail. */
+  readonly callsFolder: string | null;
   /** What must hold of this one besides, at each whole look. */
   audit?(): Promise<void>;
   /** Ends everything. */
@@ -44,7 +52,15 @@ const always = async () => null;
 const onlyRoot = async () => (isRoot ? null : 'only root can');
 
 function plain(program: Program, parts: Partial<Installation> = {}): Installation {
-  const usual = { isRoot, uid: undefined, disk: null, database: null, clockFolder: null };
+  const usual = {
+    isRoot,
+    uid: undefined,
+    disk: null,
+    database: null,
+    root: program.home.path,
+    clockFolder: null,
+    callsFolder: null,
+  };
   return { program, ...usual, destroy: () => program.destroy(), ...parts };
 }
 
@@ -56,6 +72,12 @@ async function onDisk(kind: 'ext4' | 'xfs', bytes: number): Promise<Installation
     await disk.remove();
   };
   return plain(program, { disk, destroy });
+}
+
+/** As an operator does before the first start. */
+async function createStorage(home: string): Promise<void> {
+  const words = [entry, 'storage', 'create', '--size', '4G', '--yes'];
+  await runProgram(process.execPath, words, { environment: { CATNAP_HOME: home, PATH: process.env.PATH ?? '' } });
 }
 
 export const configurations: readonly Configuration[] = [
@@ -127,6 +149,20 @@ export const configurations: readonly Configuration[] = [
     },
   },
   {
+    name: 'calls that fail',
+    whyNot: always,
+    make: async () => {
+      const callsFolder = await mkdtemp(join(tmpdir(), 'cf-'));
+      await chmod(callsFolder, 0o755);
+      const program = await Program.create({ ...environment, ...callsEnvironment(callsFolder) });
+      const destroy = async () => {
+        await program.destroy();
+        await rm(callsFolder, { recursive: true, force: true });
+      };
+      return plain(program, { callsFolder, destroy });
+    },
+  },
+  {
     name: 'ordinary user',
     whyNot: onlyRoot,
     make: async () =>
@@ -134,6 +170,15 @@ export const configurations: readonly Configuration[] = [
         isRoot: false,
         uid: ordinaryUid,
       }),
+  },
+  {
+    name: 'storage image',
+    whyNot: () => whyNoLoopDisk('xfs'),
+    make: async () => {
+      const program = await Program.create(environment);
+      await createStorage(program.home.path);
+      return plain(program, { root: join(program.home.path, 'storage') });
+    },
   },
   { name: 'small ext4', whyNot: () => whyNoLoopDisk('ext4'), make: () => onDisk('ext4', 3 * gibibyte) },
   { name: 'shared blocks', whyNot: () => whyNoLoopDisk('xfs'), make: () => onDisk('xfs', 4 * gibibyte) },

@@ -61,18 +61,18 @@ function unknownIn(folder: string, known: ReadonlySet<string>): string[] {
     .map((name) => `directory ${join(folder, name)}`);
 }
 
-function directories({ home }: World, { projects, branches, endpoints }: Known): string[] {
+function directories({ installation: { root } }: World, { projects, branches, endpoints }: Known): string[] {
   const of = (folder: string, ids: ReadonlySet<string>) =>
-    [...projects].flatMap((id) => unknownIn(join(home, 'projects', id, folder), ids));
+    [...projects].flatMap((id) => unknownIn(join(root, 'projects', id, folder), ids));
   return [
-    ...unknownIn(join(home, 'projects'), projects),
-    ...unknownIn(join(home, 'history'), new Set([...projects, 'system'])),
+    ...unknownIn(join(root, 'projects'), projects),
+    ...unknownIn(join(root, 'history'), new Set([...projects, 'system'])),
     ...of('branches', branches),
     ...of('endpoints', endpoints),
-    ...unknownIn(join(home, 'trash'), new Set()),
-    ...namesIn(join(home, 'work'))
+    ...unknownIn(join(root, 'trash'), new Set()),
+    ...namesIn(join(root, 'work'))
       .filter((name) => !name.startsWith(spareDiskPrefix))
-      .map((name) => `directory ${join(home, 'work', name)}`),
+      .map((name) => `directory ${join(root, 'work', name)}`),
   ];
 }
 
@@ -91,11 +91,13 @@ function mountPoints({ home }: World): string[] {
 
 function mounts(world: World): string[] {
   const running = awake(world);
+  const { root } = world.installation;
+  const storage = root === world.home ? null : root;
   const found = mountPoints(world);
   const isOwned = (path: string) => {
     const endpointId = /\/endpoints\/([^/]+)\/disk\/temp$/.exec(path)?.[1];
     if (endpointId !== undefined) return running.has(endpointId);
-    return path.startsWith(join(world.home, 'work', spareDiskPrefix));
+    return path === storage || path.startsWith(join(root, 'work', spareDiskPrefix));
   };
   return [
     ...found.filter((path) => !isOwned(path)).map((path) => `mount ${path}`),
@@ -111,7 +113,7 @@ function loops(world: World): string[] {
       const file = join('/sys/block', name, 'loop/backing_file');
       const backing = existsSync(file) ? readText(file).trim() : '';
       if (!backing.startsWith(`${world.home}/`)) return [];
-      const mount = backing.replace(/\/image( \(deleted\))?$/, '/temp');
+      const mount = backing.replace(/\.img$/, '').replace(/\/image( \(deleted\))?$/, '/temp');
       return mounted.has(mount) ? [] : [`loop device ${name} of ${backing}`];
     });
 }

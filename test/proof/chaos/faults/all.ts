@@ -2,6 +2,7 @@
 import type { Random } from '../../random.ts';
 import type { World } from '../world.ts';
 import type { Fault } from './fault.ts';
+import { faultsOfCalls } from './of-calls.ts';
 import { faultsOfCatnap } from './of-catnap.ts';
 import { faultsOfClocks } from './of-clocks.ts';
 import { faultsOfComputes } from './of-computes.ts';
@@ -14,6 +15,7 @@ export const allFaults: readonly Fault[] = [
   ...faultsOfComputes,
   ...faultsOfDisks,
   ...faultsOfClocks,
+  ...faultsOfCalls,
 ];
 
 /** By weight, among those that are possible now. */

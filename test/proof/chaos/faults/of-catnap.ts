@@ -40,6 +40,11 @@ async function killEverything(world: World, others: readonly number[]): Promise<
   return killed + 1;
 }
 
+export function killEverythingAndComputes(world: World): Promise<number> {
+  const computes = world.processes().computes();
+  return killEverything(world, [...controlPlanePids(world), ...computes.map(({ pid }) => pid)]);
+}
+
 const ofOneRole = roles.flatMap((role): Fault[] => [
   {
     name: `kill ${shownAs(role)}`,
@@ -161,10 +166,7 @@ export const faultsOfCatnap: readonly Fault[] = [
     name: 'kill everything and computes',
     weight: 1.5,
     isPossible: always,
-    strike: (world) => {
-      const computes = world.processes().computes();
-      return killEverything(world, [...controlPlanePids(world), ...computes.map(({ pid }) => pid)]);
-    },
+    strike: killEverythingAndComputes,
     mend: startAgain,
   },
   {

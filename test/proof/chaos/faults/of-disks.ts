@@ -1,11 +1,13 @@
 /** The home’s disk is full, hangs or takes no writes, or the server program cannot be run. */
 import { chmod, mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unmountUnder } from '../../../../src/compute/local/host/disks/mounts.ts';
 import { runProgram } from '../../../../src/lib/run-program.ts';
 import { eventually, letRun } from '../../../helpers/eventually.ts';
 import type { Random } from '../../random.ts';
 import type { World } from '../world.ts';
-import { type Fault, killServers, pickSome } from './fault.ts';
+import { type Fault, killServers, pickSome, startAgain } from './fault.ts';
+import { killEverythingAndComputes } from './of-catnap.ts';
 
 const hasDisk = (world: World) => world.installation.disk !== null;
 const diskOf = (world: World) => world.installation.disk?.path ?? '';
@@ -105,6 +107,13 @@ async function forbidServerProgram(world: World, random: Random): Promise<number
   }
 }
 
+/** As after the machine itself has started again. */
+async function killAndUnmount(world: World): Promise<number> {
+  const killed = await killEverythingAndComputes(world);
+  await unmountUnder(world.home);
+  return killed;
+}
+
 export const faultsOfDisks: readonly Fault[] = [
   { name: 'full disk', weight: 3, isPossible: hasDisk, strike: fill },
   { name: 'disk that hangs for a while', weight: 3, isPossible: hasDisk, strike: freeze },
@@ -114,6 +123,13 @@ export const faultsOfDisks: readonly Fault[] = [
     weight: 1.5,
     isPossible: ({ installation }) => installation.isRoot,
     strike: makeReadOnly,
+  },
+  {
+    name: 'kill everything and unmount its storage',
+    weight: 3,
+    isPossible: ({ home, installation }) => installation.root !== home,
+    strike: killAndUnmount,
+    mend: startAgain,
   },
   {
     name: 'server program cannot be run for a while',
