@@ -306,6 +306,25 @@ describe('status', () => {
     expect(stub.requests.every((request) => request.authorization === undefined)).toBe(true);
   });
 
+  test('asks for the counts with its key where others do not see them', async () => {
+    const brief = { name: 'catnap', version: '9' };
+    replies['GET /readyz'] = { body: { status: 'ok' } };
+    const open = await startHttpStub(({ method, path, authorization }) =>
+      path === '/status.json' && authorization === 'Bearer configured-key'
+        ? { body: { ...brief, counts } }
+        : path === '/status.json'
+          ? { body: brief }
+          : replies[`${method} ${path}`],
+    );
+    const { code, out, err } = await catnap(['status'], { url: open.url });
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/projects: +3\ncomputes awake: +1\n/);
+    expect((await catnap(['status', '--api-key', 'wrong'], { url: open.url })).out).toContain(
+      'Counts are shown to those who have an API key.',
+    );
+    await open.close();
+  });
+
   test('says when it is not ready, and why', async () => {
     replies['GET /status.json'] = { body: { name: 'catnap', version: '9' } };
     replies['GET /readyz'] = { status: 503, body: { message: 'the system database does not answer' } };

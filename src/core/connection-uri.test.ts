@@ -4,7 +4,7 @@ import { connectionDetails, connectionUri, endpointHostname, proxyHostname } fro
 
 const endpointId = asEndpointId('ep-calm-lake-abcd1234');
 const target = { endpointId, databaseName: 'my db', roleName: 'ann', password: 'p@ss', pooled: false };
-const local = { domain: 'localhost', region: 'local', pgPort: 7432 };
+const local = { bind: '127.0.0.1', domain: 'localhost', region: 'local', pgPort: 7432 };
 
 it('names the endpoint in options on the default domain', () => {
   expect(connectionUri(local, target)).toBe(
@@ -15,8 +15,18 @@ it('names the endpoint in options on the default domain', () => {
   );
 });
 
+it('asks for TLS on the default domain where the port takes nothing else', () => {
+  for (const bind of ['0.0.0.0', '::', '10.1.2.3']) {
+    expect(connectionUri({ ...local, bind }, target)).toBe(
+      'postgresql://ann:p%40ss@localhost:7432/my%20db?options=endpoint%3Dep-calm-lake-abcd1234' +
+        '&sslmode=require&channel_binding=require',
+    );
+  }
+  expect(connectionUri({ ...local, bind: '::1' }, target)).not.toContain('sslmode');
+});
+
 it('names the endpoint in the host on a real domain', () => {
-  const real = { domain: 'db.example.com', region: 'eu-1', pgPort: 5432 };
+  const real = { bind: '0.0.0.0', domain: 'db.example.com', region: 'eu-1', pgPort: 5432 };
   expect(connectionUri(real, target)).toBe(
     'postgresql://ann:p%40ss@ep-calm-lake-abcd1234.eu-1.db.example.com/my%20db?sslmode=require&channel_binding=require',
   );

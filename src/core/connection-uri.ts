@@ -1,13 +1,16 @@
 /**
  * Host names and connection strings. On the default domain the printed URI goes to `localhost` and names the endpoint
- * in `options`, so that it works where `*.localhost` does not resolve and with drivers that have no TLS set up.
+ * in `options`, so that it works where `*.localhost` does not resolve. It leaves TLS to the driver where the database
+ * port is open to this machine alone; elsewhere the port takes nothing else, and the URI says so.
  */
-import type { Config } from '../lib/config.ts';
+import { type Config, isLoopback } from '../lib/config.ts';
 import type { EndpointId } from '../lib/ids.ts';
 
 const standardPort = 5432;
+const secured = 'sslmode=require&channel_binding=require';
 
 type HostnameConfig = Pick<Config, 'domain' | 'region' | 'pgPort'>;
+type UriConfig = HostnameConfig & Pick<Config, 'bind'>;
 
 const portSuffix = (config: HostnameConfig) => (config.pgPort === standardPort ? '' : `:${config.pgPort}`);
 
@@ -36,7 +39,7 @@ export interface ConnectionDetails {
   readonly password: string;
 }
 
-export function connectionDetails(config: HostnameConfig, target: ConnectionTarget): ConnectionDetails {
+export function connectionDetails(config: UriConfig, target: ConnectionTarget): ConnectionDetails {
   return {
     uri: connectionUri(config, target),
     hostname: endpointHostname(config, target.endpointId),
@@ -47,13 +50,14 @@ export function connectionDetails(config: HostnameConfig, target: ConnectionTarg
   };
 }
 
-export function connectionUri(config: HostnameConfig, target: ConnectionTarget): string {
+export function connectionUri(config: UriConfig, target: ConnectionTarget): string {
   const login = `${encodeURIComponent(target.roleName)}:${encodeURIComponent(target.password)}`;
   const database = encodeURIComponent(target.databaseName);
   if (config.domain === 'localhost') {
     const endpoint = `${target.endpointId}${target.pooled ? '-pooler' : ''}`;
-    return `postgresql://${login}@localhost${portSuffix(config)}/${database}?options=endpoint%3D${endpoint}`;
+    const tls = isLoopback(config.bind) ? '' : `&${secured}`;
+    return `postgresql://${login}@localhost${portSuffix(config)}/${database}?options=endpoint%3D${endpoint}${tls}`;
   }
   const hostname = endpointHostname(config, target.endpointId, target.pooled);
-  return `postgresql://${login}@${hostname}/${database}?sslmode=require&channel_binding=require`;
+  return `postgresql://${login}@${hostname}/${database}?${secured}`;
 }

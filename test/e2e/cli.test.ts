@@ -143,6 +143,8 @@ describe('what is inside a branch', () => {
     expect(refused).toMatchObject({ code: 1, err: expect.stringMatching(/read-only transaction \(SQLSTATE 25006\)/) });
     const wrong = await catnap(['sql', 'SELEC 1']);
     expect(wrong.err).toMatch(/^catnap: ERROR: syntax error.*\(SQLSTATE 42601\)\nat character 1\n$/);
+    const nowhere = await catnap(['sql', 'SELECT 2147483647 + $1::int', '-p', '1']);
+    expect(nowhere.err).toBe('catnap: ERROR: integer out of range (SQLSTATE 22003)\n');
   });
 });
 

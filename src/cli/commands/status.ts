@@ -49,7 +49,7 @@ async function showStatus({ client, writer, parts }: Session): Promise<number> {
       computes_new: 'computes not started yet',
     },
   );
-  if (status !== undefined && counts === undefined) writer.remark('Counts are shown on the machine itself only.');
+  if (status !== undefined && counts === undefined) writer.remark('Counts are shown to those who have an API key.');
   if (problem !== undefined) parts.stderr.write(`catnap: ${problem}\n`);
   return state === 'up' ? 0 : 1;
 }
@@ -61,12 +61,17 @@ async function findState(client: ApiClient): Promise<Found> {
       return { state: 'down', problem: `something other than Catnap answers at ${client.url}`, status: undefined };
     }
     const problem = await whyNotReady(client);
-    return { state: problem === undefined ? 'up' : 'not ready', problem, status };
+    return { state: problem === undefined ? 'up' : 'not ready', problem, status: await withCounts(client, status) };
   } catch (error) {
     if (error instanceof ApiUnreachable) return { state: 'down', problem: error.message, status: undefined };
     if (error instanceof ApiRefusal) return { state: 'not ready', problem: error.message, status: undefined };
     throw error;
   }
+}
+
+/** Where Catnap listens for other machines too, it tells the counts only to those who have a key. */
+async function withCounts(client: ApiClient, status: Installation): Promise<Installation> {
+  return status.counts === undefined ? client.getBeside<Installation>('/status.json').catch(() => status) : status;
 }
 
 async function whyNotReady(client: ApiClient): Promise<string | undefined> {

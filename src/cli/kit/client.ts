@@ -27,6 +27,7 @@ export interface ApiClient {
   /** A page beside the API that needs no key, such as `/readyz`. */
   getOpen<Reply>(path: string): Promise<Reply>;
   /** A page beside the API, with the key. */
+  getBeside<Reply>(path: string): Promise<Reply>;
   postBeside<Reply>(path: string): Promise<Reply>;
   /** SQL over HTTP, at the same port: the connection string stands in for the key. */
   sql<Reply>(uri: string, body: object, headers?: Readonly<Record<string, string>>): Promise<Reply>;
@@ -84,6 +85,7 @@ export function createClient(options: ClientOptions): ApiClient {
     patch: (path, body) => call('PATCH', path, body),
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
+    getBeside: (path) => callBeside('GET', path),
     postBeside: (path) => callBeside('POST', path),
     getOpen: (path) => request(`${url}${path}`, {}, timeoutMs),
     sql: (uri, body, headers = {}) => {

@@ -54,6 +54,6 @@ function postgresFailure({ body }: ApiRefusal): CliFailure | null {
   for (const name of ['detail', 'hint'] as const) {
     if (typeof fields[name] === 'string') lines.push(`${name.toUpperCase()}: ${fields[name]}`);
   }
-  if (fields.position !== undefined) lines.push(`at character ${String(fields.position)}`);
+  if (typeof fields.position === 'string') lines.push(`at character ${fields.position}`);
   return new CliFailure(lines.join('\n'));
 }
