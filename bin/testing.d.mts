@@ -36,3 +36,21 @@ export interface FreshBranch {
 
 /** Makes a branch with a compute of its own, which is awake when this resolves. */
 export function freshBranch(options?: FreshBranchOptions): Promise<FreshBranch>;
+
+export interface StockOptions extends Omit<FreshBranchOptions, 'name'> {
+  /** How many branches are ready at a time; 2 when left out. */
+  readonly count?: number;
+}
+
+export interface BranchStock {
+  /** Removes the branches of the stock that are left, those that test files have taken too. */
+  close(): Promise<void>;
+  /** As `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes branches ahead of time, for the `freshBranch` of test files in processes that this one starts from now on. Each
+ * has the data that its parent had when it was made.
+ */
+export function stockBranches(options?: StockOptions): Promise<BranchStock>;

@@ -1,2 +1,2 @@
 /** `catnap/testing`: what tests of applications import. In a checkout it needs a build. */
-export { freshBranch } from '../dist/testing/processes/testing.js';
+export { freshBranch, stockBranches } from '../dist/testing/processes/testing.js';

@@ -215,6 +215,13 @@ export function environmentWith(more: Readonly<Record<string, string>>): Environ
   return { ...process.env, ...more };
 }
 
+/** Where the tests of a run find its stock of branches. */
+export const readBranchStock = (env: Environment = process.env) => env.CATNAP_BRANCH_STOCK || undefined;
+/** For the processes that this one starts from now on; an empty path for none. */
+export function passOnBranchStock(path: string): void {
+  process.env.CATNAP_BRANCH_STOCK = path;
+}
+
 export function proxiesFor(cores: number): number {
   return Math.min(proxiesMax, Math.max(1, Math.floor(cores / coresForEachProxy)));
 }

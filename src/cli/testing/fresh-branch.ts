@@ -24,11 +24,15 @@ export interface FreshBranchOptions {
   readonly apiKey?: string;
 }
 
-export interface FreshBranch {
+/** What says all of a branch that is there. */
+export interface MadeBranch {
   readonly id: string;
   readonly name: string;
   readonly projectId: string;
   readonly uri: string;
+}
+
+export interface FreshBranch extends MadeBranch {
   remove(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -41,14 +45,10 @@ export interface Surroundings {
   readonly apiKey: string | undefined;
 }
 
-const usualMinutes = 60;
+export const usualMinutes = 60;
 
 export async function makeFreshBranch(around: Surroundings, options: FreshBranchOptions): Promise<FreshBranch> {
-  const { apiKey = around.apiKey } = options;
-  const client = createClient({
-    url: options.apiUrl ?? around.url,
-    apiKey: async () => apiKey ?? readKeyFile(around.home),
-  });
+  const client = clientOf(around, options);
   const reach: Reach = { client, link: readLink(around.folder) };
   const project = await findProject(reach, { project: options.project });
   const parent = options.parent ?? (reach.link?.project === project.id ? reach.link.branch : undefined);
@@ -63,16 +63,32 @@ export async function makeFreshBranch(around: Surroundings, options: FreshBranch
     endpoints: [{ type: 'read_write' }],
   });
   const path = `${project.path}/branches/${made.branch.id}`;
-  const remove = once(() => removeBranch(client, path));
+  const remove = () => removeBranch(client, path);
   try {
     await untilDone(client, made.operations);
     const uri = await uriOf(reach, path, made, options);
     const { id, name } = made.branch;
-    return { id, name, projectId: project.id, uri, remove, [Symbol.asyncDispose]: remove };
+    return withRemoval({ id, name, projectId: project.id, uri }, remove);
   } catch (error) {
     await remove().catch(() => undefined);
     throw error;
   }
+}
+
+/** The second call, and any other, waits for the first. */
+export function withRemoval(made: MadeBranch, work: () => Promise<void>): FreshBranch {
+  const remove = once(work);
+  return { ...made, remove, [Symbol.asyncDispose]: remove };
+}
+
+export function removeMade(around: Surroundings, options: FreshBranchOptions, made: MadeBranch): Promise<void> {
+  return removeBranch(clientOf(around, options), `/projects/${made.projectId}/branches/${made.id}`);
+}
+
+function clientOf(around: Surroundings, options: FreshBranchOptions): ApiClient {
+  const { apiKey = around.apiKey } = options;
+  const url = options.apiUrl ?? around.url;
+  return createClient({ url, apiKey: async () => apiKey ?? readKeyFile(around.home) });
 }
 
 async function uriOf(
