@@ -7,8 +7,8 @@ import { useEffect } from 'react';
 import { OfflineError, openStream } from './client.ts';
 import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
-import { setOffline } from './offline-state.ts';
 import { endSession } from './query-client.ts';
+import { offline } from './watched-flag.ts';
 
 /** A server that is gone is looked for every second; one that refuses is asked less and less often. */
 const reopenMs = { first: 1_000, most: 15_000 };
@@ -24,7 +24,7 @@ export function useLiveChanges(): void {
         void client.invalidateQueries({ queryKey: ['projects'] });
       };
       const onBack = () => {
-        setOffline(false);
+        offline.set(false);
         askAgain(client);
       };
       void follow(closing.signal, { onChange, onSignedOut: endSession, onBack });

@@ -1,26 +1,25 @@
 /** The cache of replies. It notices two things for everybody: that the sign-in has ended, and that nobody answers. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError, OfflineError } from './client.ts';
-import { setOffline } from './offline-state.ts';
 import { sessionQuery } from './queries.ts';
-import { setSessionEnded } from './session-end.ts';
+import { offline, sessionEnded } from './watched-flag.ts';
 
 const retriesMax = 1;
 
 function noticeFailure(error: Error): void {
-  if (error instanceof OfflineError) setOffline(true);
+  if (error instanceof OfflineError) offline.set(true);
   if (error instanceof ApiError && error.status === 401) endSession();
 }
 
 /** The server has refused a sign-in that the page believed in. */
 export function endSession(): void {
-  if (client.getQueryData(sessionQuery.queryKey)?.signed_in === true) setSessionEnded(true);
+  if (client.getQueryData(sessionQuery.queryKey)?.signed_in === true) sessionEnded.set(true);
   client.setQueryData(sessionQuery.queryKey, { signed_in: false });
 }
 
 export const client: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: noticeFailure, onSuccess: () => setOffline(false) }),
-  mutationCache: new MutationCache({ onError: noticeFailure, onSuccess: () => setOffline(false) }),
+  queryCache: new QueryCache({ onError: noticeFailure, onSuccess: () => offline.set(false) }),
+  mutationCache: new MutationCache({ onError: noticeFailure, onSuccess: () => offline.set(false) }),
   defaultOptions: {
     queries: {
       // A refusal stays one; a server that restarts is back in a moment.

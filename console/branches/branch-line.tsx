@@ -126,9 +126,10 @@ function BranchName({ row: { branch, childCount, isCollapsed, isFound, parentNam
       )}
       {branch.current_state !== 'ready' && <Badge tone="warn">{branch.current_state}</Badge>}
       {branch.expires_at !== undefined && (
-        <span className="expiry">
+        <span className="expiry" title="Expires">
           <Badge>
-            expires <Ago at={branch.expires_at} />
+            <Icon name="clock" /> <span className="visually-hidden">expires </span>
+            <Ago at={branch.expires_at} />
           </Badge>
         </span>
       )}

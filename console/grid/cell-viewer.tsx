@@ -31,7 +31,7 @@ export function CellViewer({ column, row, value, onPrevious, onNext, onClose }: 
         {value === null || view === null ? (
           <p className="null">NULL</p>
         ) : value === '' ? (
-          <p className="hint">An empty text.</p>
+          <p className="hint">An empty string.</p>
         ) : isRaw || view.kind === 'text' ? (
           <pre className="cell-text">{displayText(value, column.kind)}</pre>
         ) : view.kind === 'array' ? (

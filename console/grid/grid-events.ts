@@ -1,6 +1,6 @@
 /** What the keyboard and the mouse do in a grid. */
 import type { ClipboardEvent, KeyboardEvent, MouseEvent, PointerEvent } from 'react';
-import type { Point } from '../ui/menu.tsx';
+import { onceReleased, type Point } from '../ui/menu.tsx';
 import { writeCells } from './formats.ts';
 import { cellId } from './grid-row.tsx';
 import { type Cell, cellAt, extendedTo, movedBy, type Range, rowsTo } from './selection.ts';
@@ -59,7 +59,8 @@ export function gridEvents(grid: Grid, doors: Doors) {
       if (place === null) return;
       event.preventDefault();
       if (place.cell.row >= 0 && !isInside(range, place.cell)) select(cellAt(place.cell));
-      doors.onMenu(place.cell, { x: event.clientX, y: event.clientY });
+      const at = { x: event.clientX, y: event.clientY };
+      onceReleased(event, () => doors.onMenu(place.cell, at));
     },
   };
 }
@@ -82,8 +83,7 @@ function act(event: KeyboardEvent, grid: Grid, { id, onView, onMenu }: Doors): b
   const { key, shiftKey } = event;
   const column = grid.layout.columns[active.column];
   if (key === 'ContextMenu' || (key === 'F10' && shiftKey)) {
-    const place = document.getElementById(cellId(id, active))?.getBoundingClientRect();
-    onMenu(active, { x: place?.left ?? 0, y: place?.bottom ?? 0 });
+    onMenu(active, below(event.currentTarget, document.getElementById(cellId(id, active))));
     return true;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
@@ -99,6 +99,13 @@ function act(event: KeyboardEvent, grid: Grid, { id, onView, onMenu }: Doors): b
   } else if (shiftKey) grid.select(rowsTo(null, active.row));
   else onView(active);
   return true;
+}
+
+/** Under the cell; where it is not on the screen, as the last one of all may be, at the nearest edge of the grid. */
+function below(sheet: Element, cell: Element | null): Point {
+  const { left, right, top, bottom } = sheet.getBoundingClientRect();
+  const place = cell?.getBoundingClientRect() ?? { left, bottom: top };
+  return { x: Math.max(left, Math.min(place.left, right)), y: Math.max(top, Math.min(place.bottom, bottom)) };
 }
 
 /** Each cell says where it is, so that one listener does for all of them. */

@@ -109,7 +109,7 @@ function Moments({ branch, branches, history, span }: MomentsProps) {
         </span>
       </div>
       <p className="hint">
-        A time of this browser, or an LSN such as {history.until_lsn ?? '0/1DE2850'}. Kept for{' '}
+        A time in your time zone, or an LSN such as {history.until_lsn ?? '0/1DE2850'}. Kept for{' '}
         {duration(history.retention_seconds)}; takes {bytes(history.log_bytes)} of log and {bytes(history.base_bytes)}{' '}
         in {count(history.base_count, 'base image')}.
       </p>

@@ -72,7 +72,7 @@ export function Chart(props: ChartProps) {
         </span>
       </figcaption>
       {isEmpty ? (
-        <p className="chart-empty soft">Nothing was measured in this time.</p>
+        <p className="chart-empty soft">Nothing was measured in this period.</p>
       ) : (
         <div ref={host} aria-hidden="true" />
       )}

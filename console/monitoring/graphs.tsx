@@ -67,7 +67,7 @@ const graphs: readonly Graph[] = [
     limit: 'connections_max',
     text: rounded,
   },
-  { title: 'Transactions a second', series: [['transactions_per_second', 'TPS', 'accent']], text: rounded },
+  { title: 'Transactions per second', series: [['transactions_per_second', 'TPS', 'accent']], text: rounded },
   {
     title: 'Cache hits',
     series: [['cache_hit_ratio', 'hits', 'good']],
@@ -113,7 +113,7 @@ function Charts({ metrics, endpoint }: { readonly metrics: Metrics; readonly end
 function SizeChanges({ metrics }: { readonly metrics: Metrics }) {
   if (metrics.size_changes.length === 0) return null;
   return (
-    <Card title="Changes of size">
+    <Card title="Size changes">
       <ul className="activity">
         {metrics.size_changes.toReversed().map((change) => (
           <li key={change.at}>

@@ -62,7 +62,7 @@ export function Locks({ uri, choice }: DatabaseTarget) {
         <Button busy={locks.isFetching} onClick={() => locks.refetch()}>
           Refresh
         </Button>
-        <CheckField label="Those that are held too" checked={withHeld} onChange={setWithHeld} />
+        <CheckField label="Show held locks" checked={withHeld} onChange={setWithHeld} />
       </div>
       <Loaded query={locks}>
         {(found) => {
@@ -85,7 +85,7 @@ function LockTable({ locks }: { readonly locks: readonly Lock[] }) {
         {locks.map((lock, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a session may hold several that look alike.
           <tr key={index}>
-            <td>
+            <td className="pid">
               <code>{lock.pid}</code>
             </td>
             <td>{lock.role}</td>

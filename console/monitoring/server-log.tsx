@@ -65,7 +65,7 @@ export function ServerLog({ endpoint }: { readonly endpoint: Endpoint }) {
                   : `${shown.length.toLocaleString('en')} of ${entries.length.toLocaleString('en')} entries`}
                 {entries.length === entriesMax && ', the last ones'}. The newest is on top; reading wakes nothing.
               </p>
-              {shown.length === 0 ? <Empty title="No entry fits." /> : <Entries entries={shown} />}
+              {shown.length === 0 ? <Empty title="No entry matches." /> : <Entries entries={shown} />}
             </>
           );
         }}

@@ -48,7 +48,7 @@ export function Sessions({ endpoint }: { readonly endpoint: Endpoint }) {
                 {waiting > 0 && `, ${waiting} waiting for a lock`}. Asked every {everyMs / 1000} s; that keeps nothing
                 awake.
               </p>
-              <CheckField label="Idle ones too" checked={withIdle} onChange={setWithIdle} />
+              <CheckField label="Show idle sessions" checked={withIdle} onChange={setWithIdle} />
             </div>
             {shown.length === 0 ? (
               <Empty title={found.is_awake ? 'Nothing runs right now.' : 'The compute is suspended.'}>
@@ -66,9 +66,7 @@ export function Sessions({ endpoint }: { readonly endpoint: Endpoint }) {
 
 function emptyHint({ is_awake, sessions }: ListProjectEndpointSessionsReply, withIdle: boolean): string {
   if (!is_awake) return 'It has no sessions until somebody connects.';
-  return withIdle || sessions.length === 0
-    ? 'Nobody is connected.'
-    : 'Those that are connected wait for their clients.';
+  return withIdle || sessions.length === 0 ? 'Nobody is connected.' : 'All sessions are idle.';
 }
 
 const isBlocking = ({ pid }: Session, { sessions }: ListProjectEndpointSessionsReply) =>
@@ -92,7 +90,7 @@ function SessionTable({ endpoint, sessions, reply }: SessionTableProps) {
       <Table label="Sessions" columns={['Pid', 'State', 'For', 'Who', 'Statement']} numbers={['For']} hasActions>
         {sessions.map((session) => (
           <tr key={session.id}>
-            <td>
+            <td className="pid">
               <code>{session.pid}</code>
             </td>
             <td>

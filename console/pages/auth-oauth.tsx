@@ -144,7 +144,7 @@ function SaveProvider({ projectId, baseUrl, provider, choices = [], onClose }: S
           {...form.field('id')}
           choices={[
             ...choices.map((value) => ({ value, text: nameOf(value) })),
-            { value: ofOperator, text: 'One of this installation’s own' },
+            { value: ofOperator, text: 'One that this installation adds' },
           ]}
         />
       )}

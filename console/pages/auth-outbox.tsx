@@ -19,7 +19,7 @@ export function AuthOutbox({ providerProjectId }: { readonly providerProjectId: 
 }
 
 function Mails({ mails }: { readonly mails: readonly Mail[] }) {
-  if (mails.length === 0) return <Empty title="No mail was written for this project’s users." />;
+  if (mails.length === 0) return <Empty title="No mails to users of this project." />;
   return (
     <ul className="stack">
       {mails.map((mail) => (

@@ -170,7 +170,7 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
           <dd>
             <code>{integration.db_name}</code>
           </dd>
-          <dt>Keys of tokens</dt>
+          <dt>Token keys (JWKS)</dt>
           <dd>
             <CopyableId id={integration.jwks_url} label="the JWKS URL" />
           </dd>
@@ -182,7 +182,7 @@ function Facts({ projectId, integration, onKeys }: IntegrationProps) {
       </div>
       {isAsking && (
         <FormDialog title="New SDK keys" submit="Create keys" form={keys} onClose={() => setAsking(false)}>
-          <p>A new pair is made and shown once. Keys that your app has already go on working.</p>
+          <p>A new pair is made and shown once. Existing keys keep working.</p>
         </FormDialog>
       )}
       {isTransferring && <TransferDialog projectId={projectId} onClose={() => setTransferring(false)} />}

@@ -97,8 +97,8 @@ function Expiry(props: BranchDialogProps) {
   return (
     <FormDialog title="Expiry" submit="Save" form={form} onClose={props.onClose}>
       <SelectField
-        label="Deletes itself"
-        hint="With its data and its computes."
+        label="Expires"
+        hint="Its data and computes are deleted then."
         {...form.field('days')}
         choices={expiryChoices}
       />
@@ -173,7 +173,7 @@ function HasChildren({ branch, children, onClose }: HasChildrenProps) {
     <Dialog title="Delete branch" onClose={onClose}>
       <div className="dialog-body">
         <p>
-          {branch.name} cannot be deleted while branches were made from it. Delete{' '}
+          {branch.name} cannot be deleted while it has children. Delete{' '}
           {children.length === 1 ? 'this one' : `these ${children.length}`} first:
         </p>
         <ul className="named-list">
@@ -200,7 +200,7 @@ function ConfirmDelete({ branch, onClose, onDeleted }: BranchDialogProps) {
   });
   return (
     <ConfirmDialog title="Delete branch" submit="Delete branch" typed={branch.name} form={remove} onClose={onClose}>
-      <p>Its data and its computes are deleted. Until its time is up, it can be brought back under Deleted.</p>
+      <p>Its data and its computes are deleted. It can be recovered under Deleted until the time shown there.</p>
     </ConfirmDialog>
   );
 }

@@ -98,7 +98,7 @@ function Choices({ projectId, branchId, search, onChange }: ChoicesProps) {
       <div className="whole">
         <CheckField
           label="Pooled"
-          hint="Many short connections share a few sessions of the server, as serverless functions like it."
+          hint="Many short connections share a few server sessions, which suits serverless functions."
           checked={isPooled}
           onChange={(pooled) => onChange({ ...search, pooled: pooled || undefined })}
         />

@@ -56,11 +56,11 @@ export function CreateBranch({ projectId, branches, parentId, onClose }: CreateB
       />
       <CheckField
         label="Schema only"
-        hint="Tables without their rows; sequences begin anew."
+        hint="Tables without their rows; sequences start over."
         {...form.check('isSchemaOnly')}
       />
-      <SelectField label="Deletes itself" {...form.field('days')} choices={expiryChoices} />
-      <CheckField label="With a compute, so that it can be used" {...form.check('withCompute')} />
+      <SelectField label="Expires" {...form.field('days')} choices={expiryChoices} />
+      <CheckField label="Add a compute, so that clients can connect" {...form.check('withCompute')} />
     </FormDialog>
   );
 }

@@ -22,7 +22,7 @@ export function DeletedPage() {
       <title>Deleted · Catnap</title>
       <PageHead
         title="Deleted"
-        lead="Projects and branches that were deleted keep their data for some days, and can be brought back until then."
+        lead="Deleted projects and branches keep their data for some days, and can be recovered until then."
       />
       <Loaded query={deleted}>
         {(found) => (

@@ -91,7 +91,7 @@ interface KeyTableProps {
 function KeyTable({ keys, pathOf, arePersonal = false }: KeyTableProps) {
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const ownId = useQuery(sessionQuery).data?.key?.id;
-  if (keys.length === 0) return <Empty title="There is none." />;
+  if (keys.length === 0) return <Empty title="No keys." />;
   return (
     <>
       <Table label="Keys" columns={['Name', 'Reaches', 'May do', 'Created', 'Last used', 'Expires']} hasActions>

@@ -15,7 +15,7 @@ const shown = 200;
 
 const choices = [
   { value: '', text: 'All' },
-  { value: 'open', text: 'Not ended' },
+  { value: 'open', text: 'In progress' },
   { value: 'failed', text: 'Failed' },
 ] as const;
 
@@ -34,10 +34,7 @@ export function OperationsPage() {
   return (
     <>
       <title>Operations · Catnap</title>
-      <PageHead
-        title="Operations"
-        lead={`What was asked for and what became of it: the latest ${shown}, newest first.`}
-      />
+      <PageHead title="Operations" lead={`What was asked for, and how it went. The latest ${shown}, newest first.`} />
       <div className="toolbar">
         <SelectField
           label="Show"
@@ -68,7 +65,7 @@ interface OperationTableProps {
 }
 
 function OperationTable({ operations, named }: OperationTableProps) {
-  if (operations.length === 0) return <Empty title="There is none of these." />;
+  if (operations.length === 0) return <Empty title="No operations with this status." />;
   return (
     <Table label="Operations" columns={['What', 'Status', 'When', 'Took']} numbers={['Took']}>
       {operations.map((operation) => (

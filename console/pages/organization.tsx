@@ -73,7 +73,7 @@ function OrganizationCard({ organization, canChange }: OrganizationCardProps) {
         <Form form={form} className="stack">
           <SelectField
             label="Plan"
-            hint="New limits hold for new things at once, for a compute at its next start."
+            hint="New limits apply at once to what is created, and to a compute at its next start."
             {...form.field('plan')}
             choices={plans}
             disabled={!canChange}

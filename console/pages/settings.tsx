@@ -180,8 +180,8 @@ function DeleteProject({ project }: { readonly project: Project }) {
     <Card title="Delete project">
       <div className="stack">
         <p>
-          All its branches, databases and computes are deleted. Until its time is up, it can be brought back under
-          Deleted.
+          All its branches, databases and computes are deleted. It can be recovered under Deleted until the time shown
+          there.
         </p>
         <div>
           <Button tone="danger" onClick={() => setAsking(true)}>
@@ -217,7 +217,7 @@ function DeleteProject({ project }: { readonly project: Project }) {
           form={remove}
           onClose={() => setAsking(false)}
         >
-          <p>Its clients are disconnected at once. Until its time is up, it can be brought back under Deleted.</p>
+          <p>Its clients are disconnected at once. It can be recovered under Deleted until the time shown there.</p>
         </ConfirmDialog>
       )}
     </Card>

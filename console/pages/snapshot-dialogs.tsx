@@ -38,11 +38,11 @@ export function TakeSnapshot({ branch, onClose }: DialogProps) {
       <TextField label="Name" {...form.field('name')} maxLength={256} placeholder="before the migration" autoFocus />
       <TextField
         label="At"
-        hint="A time of this browser such as 2026-01-31 12:00:00, or an LSN, within the history of the branch. Empty: now."
+        hint="A time in your time zone, such as 2026-01-31 12:00:00, or an LSN, within the history of the branch. Empty: now."
         {...form.field('moment')}
         maxLength={64}
       />
-      <SelectField label="Deletes itself" {...form.field('days')} choices={expiryChoices} />
+      <SelectField label="Expires" {...form.field('days')} choices={expiryChoices} />
     </FormDialog>
   );
 }

@@ -37,7 +37,7 @@ const frequencies = [
 
 const daySeconds = 86_400;
 const retentions = [
-  { value: '', text: 'For good' },
+  { value: '', text: 'Forever' },
   { value: String(daySeconds), text: '1 day' },
   { value: String(7 * daySeconds), text: '7 days' },
   { value: String(35 * daySeconds), text: '35 days' },
@@ -78,7 +78,7 @@ function ScheduleForm({ branch, current, onClose }: ScheduleProps & { readonly c
   return (
     <FormDialog title={`Snapshots of ${branch.name}`} submit="Save" form={form} onClose={onClose}>
       {current.length > 1 && <p>It has {current.length} rules, which this one replaces.</p>}
-      <SelectField label="Take one" {...form.field('frequency')} choices={frequencies} />
+      <SelectField label="Frequency" {...form.field('frequency')} choices={frequencies} />
       {usesField(frequency, 'month') && <SelectField label="Month" {...form.field('month')} choices={numbers(1, 12)} />}
       {frequency === 'weekly' && (
         <SelectField

@@ -54,7 +54,7 @@ function ScheduleLine({ branch }: { readonly branch: Branch }) {
   const { data } = useQuery(scheduleQuery(branch.project_id, branch.id));
   if (data === undefined) return null;
   const next = data.next_at === undefined ? '' : `, the next one at ${fullTime(data.next_at)}`;
-  const text = data.schedule.length === 0 ? 'None is taken by itself' : data.schedule.map(scheduleText).join('; ');
+  const text = data.schedule.length === 0 ? 'No schedule' : data.schedule.map(scheduleText).join('; ');
   return (
     <span className="soft">
       {text}

@@ -4,8 +4,8 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useLiveChanges } from '../api/live.ts';
 import { loadScript } from '../api/load-script.ts';
-import { getOffline, watchOffline } from '../api/offline-state.ts';
 import { sessionQuery } from '../api/queries.ts';
+import { offline } from '../api/watched-flag.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, Logo } from '../ui/icons.tsx';
 import { Notices } from '../ui/notices-view.tsx';
@@ -38,7 +38,7 @@ export function Layout() {
 function Frame() {
   useLiveChanges();
   const [isOpen, setOpen] = useState(false);
-  const isOffline = useSyncExternalStore(watchOffline, getOffline);
+  const isOffline = useSyncExternalStore(offline.watch, offline.get);
   const main = useFocusOnNavigation(() => setOpen(false));
   const [isFinding, setFinding] = usePaletteKey();
   return (

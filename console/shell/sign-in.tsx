@@ -1,7 +1,7 @@
 /** The page without a sign-in. It is shown instead of every other page, so the address stays as it is. */
 import { useSyncExternalStore } from 'react';
 import { send } from '../api/client.ts';
-import { getSessionEnded, setSessionEnded, watchSessionEnd } from '../api/session-end.ts';
+import { sessionEnded } from '../api/watched-flag.ts';
 import { useForm } from '../forms/use-form.ts';
 import { Button } from '../ui/button.tsx';
 import { TextField } from '../ui/field.tsx';
@@ -13,9 +13,9 @@ export function SignIn() {
     initial: { key: '' },
     send: ({ key }) => send<object>('POST', '/console/session', { body: { api_key: key.trim() } }),
     refresh: [[]],
-    onDone: () => setSessionEnded(false),
+    onDone: () => sessionEnded.set(false),
   });
-  const hasEnded = useSyncExternalStore(watchSessionEnd, getSessionEnded);
+  const hasEnded = useSyncExternalStore(sessionEnded.watch, sessionEnded.get);
   return (
     <main className="sign-in">
       <title>Sign in · Catnap</title>

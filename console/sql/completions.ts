@@ -1,4 +1,5 @@
 /** The list of completions: inside the landmark of its editor, and within reach of the keyboard. */
+import { closeCompletion } from '@codemirror/autocomplete';
 import { EditorView, runScopeHandlers, tooltips } from '@codemirror/view';
 
 /** Shows completions and other tooltips in `parent`, which must not clip what is larger than itself. */
@@ -7,6 +8,12 @@ export const completionsIn = (parent: HTMLElement) => [
   EditorView.updateListener.of(({ view }) => {
     const list = parent.querySelector<HTMLElement>('.cm-tooltip-autocomplete > ul');
     if (list !== null) makeReachable(list, view);
+  }),
+  EditorView.domEventHandlers({
+    // One that is still being put together would open when somebody has gone on to a button.
+    blur: (event, view) => {
+      if (!(event.relatedTarget instanceof Node && parent.contains(event.relatedTarget))) closeCompletion(view);
+    },
   }),
 ];
 

@@ -1,4 +1,5 @@
 /** The text of the SQL editor: highlighting, completion, and marks where Postgres found an error. */
+import { closeCompletion } from '@codemirror/autocomplete';
 import { PostgreSQL, sql } from '@codemirror/lang-sql';
 import { type Diagnostic, forEachDiagnostic, setDiagnostics } from '@codemirror/lint';
 import { Compartment, type EditorState, Prec } from '@codemirror/state';
@@ -35,10 +36,12 @@ export function Editor(props: EditorProps) {
   useEffect(() => {
     if (frame.current === null || host.current === null) return;
     const run = (editor: EditorView) => {
+      closeCompletion(editor);
       latest.current.onRun(selectionOf(editor.state));
       return true;
     };
     const runHere = (editor: EditorView) => {
+      closeCompletion(editor);
       const { head } = editor.state.selection.main;
       const here = splitStatements(editor.state.doc.toString()).findLast(({ from }) => from <= head);
       if (here !== undefined) latest.current.onRun(here);

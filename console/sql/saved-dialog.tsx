@@ -43,7 +43,7 @@ export function SavedDialog({ projectId, onOpen, onRemove, onClose }: SavedDialo
           {(all) => {
             const found = all.filter(isWanted);
             if (found.length === 0)
-              return <Empty title={all.length === 0 ? 'Nothing is saved yet.' : 'Nothing fits.'} />;
+              return <Empty title={all.length === 0 ? 'Nothing is saved yet.' : 'No query matches.'} />;
             return (
               <ul className="history">
                 {found.map((query) => (

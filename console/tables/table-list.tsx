@@ -56,7 +56,7 @@ export function TableList({ tables, chosen, onChoose }: TableListProps) {
             </ul>
           </section>
         ))}
-        {found.length === 0 && <p className="hint">No table has such a name.</p>}
+        {found.length === 0 && <p className="hint">No table matches.</p>}
       </div>
     </nav>
   );

@@ -66,6 +66,15 @@ export function Menu({ label, items, at, onClose }: MenuProps) {
   );
 }
 
+/**
+ * For a menu that the right button of the mouse opens. Some browsers report that press at once, and take the release of
+ * the button for a click elsewhere, which closes a menu that is open by then.
+ */
+export function onceReleased({ buttons }: { readonly buttons: number }, open: () => void): void {
+  if (buttons === 0) open();
+  else addEventListener('pointerup', () => setTimeout(open), { once: true });
+}
+
 const itemsIn = (menu: HTMLElement) => [...menu.querySelectorAll<HTMLElement>('[role=menuitem]:enabled')];
 
 function walk(event: KeyboardEvent<HTMLDivElement>): void {

@@ -95,7 +95,7 @@ export function Picker({ label, items, onDone, groupMax }: PickerProps) {
           </Fragment>
         ))}
       </div>
-      {shown.length === 0 && <p className="picker-empty hint">Nothing fits.</p>}
+      {shown.length === 0 && <p className="picker-empty hint">No matches.</p>}
     </div>
   );
 }

@@ -97,8 +97,8 @@ async function makeMarks(demo, { id, main }) {
 }
 
 /**
- * Real ones: a database gets a name that SQL has given to another one, and a role is deleted that owns a table. Each
- * on a branch of its own, because a change that was refused stays to be made, and is in the way of the next one.
+ * Real ones: a database gets a name that SQL has given to another one, and one is deleted that SQL has made a template.
+ * Each on a branch of its own, because a change that was refused stays to be made, and is in the way of the next one.
  */
 async function makeFailures(demo, id) {
   const { operations } = await demo.api('GET', `/projects/${id}/operations?limit=100`);
@@ -129,15 +129,18 @@ async function failToRename(demo, id, branchId) {
 }
 
 async function failToDelete(demo, id, branchId) {
-  const path = `/projects/${id}/branches/${branchId}/roles`;
-  const { roles } = await demo.api('GET', path);
+  const path = `/projects/${id}/branches/${branchId}`;
+  const { roles } = await demo.api('GET', `${path}/roles`);
   if (!roles.some(({ name }) => name === 'reporting')) {
-    await demo.api('POST', path, { role: { name: 'reporting' } });
+    await demo.api('POST', `${path}/roles`, { role: { name: 'reporting' } });
     await demo.settle(id);
   }
-  await demo.sql(await demo.uriOf(id, branchId), 'grant create on schema public to reporting');
-  const asRole = await demo.uriOf(id, branchId, 'reporting');
-  await demo.sql(asRole, 'create table if not exists reports (id int primary key, body text)');
-  await demo.api('DELETE', `${path}/reporting`);
+  const { databases } = await demo.api('GET', `${path}/databases`);
+  if (!databases.some(({ name }) => name === 'reports')) {
+    await demo.api('POST', `${path}/databases`, { database: { name: 'reports', owner_name: 'reporting' } });
+    await demo.settle(id);
+  }
+  await demo.sql(await demo.uriOf(id, branchId, 'reporting'), 'alter database reports is_template true');
+  await demo.api('DELETE', `${path}/databases/reports`);
   await demo.settle(id);
 }

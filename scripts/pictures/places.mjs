@@ -33,7 +33,15 @@ select count(*) from customers;`;
 
 /** Changes two cells of the first rows, without applying them. */
 const change = async (page) => {
-  await page.getByRole('gridcell', { name: 'NULL' }).first().click();
+  const grid = page.getByRole('grid');
+  const empty = page.getByRole('gridcell', { name: 'NULL' }).first();
+  await page.getByRole('gridcell').first().waitFor();
+  // On a phone its column is not drawn until it is on the screen.
+  for (let left = 0; (await empty.count()) === 0 && left < 1_000; left += 100) {
+    await grid.evaluate((element, to) => element.scrollTo(to, 0), left);
+    await page.waitForTimeout(50);
+  }
+  await empty.click();
   await page.keyboard.type('call before delivery');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Insert row' }).click();

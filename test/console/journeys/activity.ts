@@ -71,7 +71,7 @@ export function activity(): void {
       .first()
       .waitFor();
     await page().getByLabel('Show').selectOption('The server itself');
-    await page().getByText('No entry fits.').waitFor();
+    await page().getByText('No entry matches.').waitFor();
     await page().getByLabel('Search').fill('');
     await page().getByLabel('Show').selectOption('Everything');
     await expectFit('log');

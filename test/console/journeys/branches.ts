@@ -63,11 +63,11 @@ export function branches(): void {
     const { page, program, project } = story();
     await open(at(`/branches/${await branchIdOf('feature-x')}`));
     await button('Expiry').click();
-    await dialog().getByLabel('Deletes itself').selectOption('7');
+    await dialog().getByLabel('Expires').selectOption('7');
     await confirm('Save');
     await page.getByText(/^in (7|6\.9) days$/).waitFor();
     await button('Expiry').click();
-    await dialog().getByLabel('Deletes itself').selectOption('');
+    await dialog().getByLabel('Expires').selectOption('');
     await confirm('Save');
     await page.getByText('never', { exact: true }).waitFor();
     await button('Reset or restore').click();
@@ -96,7 +96,7 @@ export function branches(): void {
     await confirm('Take snapshot');
     await program.settle(project.id);
     await button('Schedule').click();
-    await dialog().getByLabel('Take one').selectOption('weekly');
+    await dialog().getByLabel('Frequency').selectOption('weekly');
     await dialog().getByLabel('On', { exact: true }).selectOption('5');
     await confirm('Save');
     await page.getByText(/One is taken weekly on Friday at 00:00 UTC, kept for 7 days/).waitFor();
@@ -227,7 +227,7 @@ export function branches(): void {
     await button('New branch').click();
     await dialog().getByLabel('Name').fill('short');
     await dialog()
-      .getByLabel(/^With a compute/)
+      .getByLabel(/^Add a compute/)
       .uncheck();
     await confirm('Create branch');
     await page.getByRole('heading', { name: 'short' }).waitFor();
@@ -241,7 +241,7 @@ export function branches(): void {
     await open(at(`/branches/${parent}`));
     // What cannot work is said before anybody types a name.
     await button('Delete').click();
-    await dialog().getByText('short cannot be deleted while branches were made from it.').waitFor();
+    await dialog().getByText('short cannot be deleted while it has children.').waitFor();
     await dialog().getByRole('link', { name: 'below' }).waitFor();
     expect(await dialog().getByLabel(/^Type/).count()).toBe(0);
     await confirm('Close');

@@ -51,7 +51,7 @@ export function finding(): void {
     await branchNode('main').getByText('Idle', { exact: true }).waitFor();
     await page().keyboard.press('Control+k');
     await field().fill('nothing of that name');
-    await page().getByText('Nothing fits.').waitFor();
+    await page().getByText('No matches.').waitFor();
     await page().keyboard.press('Escape');
     await field().waitFor({ state: 'detached' });
   });

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { violationsInBothThemes } from '../../helpers/accessibility.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { eventually, stays } from '../../helpers/eventually.ts';
 import {
   at,
   button,
@@ -145,6 +145,22 @@ export function sqlEditor(): void {
     await page.keyboard.press('Tab');
     expect(await focused()).not.toBe('SQL');
     await page.getByRole('separator', { name: 'Height of the editor' }).dblclick();
+  });
+
+  test('runs a text without offering completions for its last word', async () => {
+    const { page } = story();
+    await ownProject();
+    await open(at('/sql'));
+    await runSql('create table notes (id int)');
+    await page.getByRole('status').getByText('CREATE TABLE', { exact: true }).waitFor();
+    const list = page.getByRole('listbox', { name: 'Completions' });
+    for (const go of [() => page.keyboard.press('Control+Enter'), () => button('Run').click()]) {
+      await editor().fill('');
+      await editor().pressSequentially('select nmae from notes');
+      await go();
+      await page.getByRole('alert').waitFor();
+      await stays(async () => expect(await list.count()).toBe(0), 500);
+    }
   });
 
   test('says that it wakes the compute before it runs', async () => {
