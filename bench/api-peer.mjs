@@ -22,13 +22,14 @@ const source = await loadSource([
 const { authenticate } = source['core/api-key'];
 const { readScope, commandScope } = source['core/context'];
 const { createRole, deleteRole } = source['core/role'];
-const secretKey = await source['machine/key-files'].ensureSecretKey(home, false);
-const options = await source['machine/system-database'].systemDatabaseOptions({ home });
+const config = source['lib/config'].readConfig({ CATNAP_HOME: home });
+const secretKey = await source['machine/key-files'].ensureSecretKey(config, false);
+const options = await source['machine/system-database'].systemDatabaseOptions(config);
 const core = {
   database: source['db/client'].openDatabase(options, { poolSize: 10, name: 'catnap-bench-peer' }),
   box: source['lib/secrets'].createSecretBox(Buffer.from(secretKey, 'base64')),
   clock: source['lib/clock'].systemClock,
-  config: source['lib/config'].readConfig({ CATNAP_HOME: home }),
+  config,
 };
 const callerOf = ({ headers }) => authenticate(readScope(core), headers.authorization.slice('Bearer '.length));
 const page = { organizationId: null, search: null, cursor: null, limit: 20, recoverable: false };

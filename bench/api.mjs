@@ -23,6 +23,12 @@ const listed = 20;
 const rolesATurn = 10;
 const peerName = 'bare Fastify, same SQL';
 
+/** Without it a peer that cannot start would be waited for until somebody looks. */
+async function refuseEnd(child) {
+  const [code] = await once(child, 'exit');
+  throw new Error(`the peer ended with exit code ${code}`);
+}
+
 export async function benchApi() {
   const catnap = await startCatnap();
   const child = fork(fileURLToPath(new URL('api-peer.mjs', import.meta.url)), [catnap.home]);
@@ -31,7 +37,7 @@ export async function benchApi() {
     const made = await catnap.api('POST', '/projects', { project: {} });
     const project = { projectId: made.project.id, branchId: made.branch.id };
     await withSystemSql(catnap.home, (sql) => addProjects(sql, project, listed));
-    const [peerPort] = await once(child, 'message');
+    const [peerPort] = await Promise.race([once(child, 'message'), refuseEnd(child)]);
     const ours = caller(catnap.httpPort, key);
     const peer = caller(peerPort, key);
     const path = `/projects/${project.projectId}`;

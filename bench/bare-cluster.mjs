@@ -33,9 +33,13 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export async function until(what, look) {
   const giveUpAt = performance.now() + waitMsMax;
   for (;;) {
-    const found = await Promise.resolve(look()).catch(() => null);
+    let cause;
+    const found = await Promise.resolve(look()).catch((error) => {
+      cause = error;
+      return null;
+    });
     if (found !== null && found !== false) return found;
-    if (performance.now() > giveUpAt) throw new Error(`waited in vain for ${what}`);
+    if (performance.now() > giveUpAt) throw new Error(`waited in vain for ${what}`, { cause });
     await pause(lookMs);
   }
 }
@@ -86,7 +90,10 @@ class BareCluster {
   async nap(ref) {
     await this.#patch(ref, this.#of.sleep.napPatch);
     const cluster = await this.#cluster(ref);
-    await until('the end of a server', () => this.#of.pods.isStill(this.client, cluster));
+    await until('the end of a server', async () => {
+      const { isStill, podOf } = this.#of.pods;
+      return isStill(await podOf(this.client, cluster));
+    });
   }
 
   /** Until it has no pod. */

@@ -25,6 +25,7 @@ import { benchRecovery } from './recovery.mjs';
 import { benchScale } from './scale.mjs';
 import { benchServerless } from './serverless.mjs';
 import { benchSuspend } from './suspend.mjs';
+import { benchTesting } from './testing.mjs';
 import { benchUsersSync } from './users-sync.mjs';
 import { benchWake } from './wake.mjs';
 
@@ -46,6 +47,7 @@ const benchmarks = {
   scale: benchScale,
   serverless: benchServerless,
   suspend: benchSuspend,
+  testing: benchTesting,
   'users-sync': benchUsersSync,
   wake: benchWake,
 };

@@ -25,7 +25,7 @@ asleep, with nothing on the disk. They show what the control plane does with the
 ## What each thing asks of the system database
 
 From the database's own counters, before and after several of each, less what ticks anyway. Time is that in which a
-session was at work on a statement, waiting for the disk included.
+session was at work on a statement, waiting for the disk included; 0 is less than the ticking itself varies by.
 
 ${renderThings(things)}
 
@@ -47,8 +47,9 @@ do: processes \`LISTEN\`, and prepare their statements.
 
 ${renderGrowth(ledger.measures)}
 
-Lists and lookups go through indexes whatever the size. The reconcilers read only rows that are due, so sleeping
-computes cost nothing until something of theirs is.
+Lists and lookups go through indexes whatever the size. Two things do not: a search by name reads every name, and some
+of what the reconcilers ask reads rows of computes that are not due. Where the last line of the table nears 100 %, that
+work alone keeps a core of the database busy, and it is the first thing to mend.
 
 ## What comes next
 

@@ -28,7 +28,8 @@ export async function measureFirstRow({ start: [command, ...words], call, cwd, e
 
 /** As psql does by itself: with TLS, which Catnap asks of clients that are not on its machine, and any certificate. */
 async function ask(uri) {
-  const client = new pg.Client({ connectionString: uri, ssl: { rejectUnauthorized: false } });
+  const connectionString = `${uri}&uselibpqcompat=true`;
+  const client = new pg.Client({ connectionString, ssl: { rejectUnauthorized: false } });
   await client.connect();
   try {
     return (await client.query('select version()')).rows[0].version;
