@@ -63,11 +63,17 @@ export async function signIn(page: Page): Promise<void> {
   await button('New project', page).waitFor();
 }
 
-/** Deletes what the test has made for itself, and what it has put between the page and the server. */
+/**
+ * Removes what the test has made for itself, and what it has put between the page and the server. For good: homes may be
+ * in memory, and all the projects of all journeys would take gigabytes of it.
+ */
 export async function endTest(): Promise<void> {
   const { program, page, own } = story();
   await page.unrouteAll();
-  for (const id of own.splice(0)) await program.api('DELETE', `/projects/${id}`);
+  for (const id of own.splice(0)) {
+    await program.api('DELETE', `/projects/${id}`);
+    await program.api('POST', `/projects/${id}/purge`);
+  }
 }
 
 export async function endStory(): Promise<void> {
