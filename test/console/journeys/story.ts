@@ -64,8 +64,8 @@ export async function signIn(page: Page): Promise<void> {
 }
 
 /**
- * Removes what the test has made for itself, and what it has put between the page and the server. For good: homes may be
- * in memory, and all the projects of all journeys would take gigabytes of it.
+ * Removes what the test has made for itself, and what it has put between the page and the server. For good: homes may
+ * be in memory, and all the projects of all journeys would take gigabytes of it.
  */
 export async function endTest(): Promise<void> {
   const { program, page, own } = story();
