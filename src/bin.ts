@@ -106,6 +106,8 @@ function versionText(): string {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
+// Whoever cannot be told what went wrong sees the exit code; a Catnap that runs goes on.
+process.stderr.on('error', () => {});
 void main().then((code) => {
   process.exitCode = code;
 });

@@ -3,6 +3,7 @@
  * field names that could carry one.
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { openLogOutput } from './log-output.ts';
 import { renderLogLine } from './log-text.ts';
 
 export type { Logger } from 'pino';
@@ -51,8 +52,10 @@ export function createLogger(options: LoggerOptions): Logger {
       censor: '[redacted]',
     },
   };
-  if (options.format === 'text') return pino(settings, inWords(options.destination ?? process.stdout));
-  return options.destination ? pino(settings, options.destination) : pino(settings);
+  const destination = options.destination ?? openLogOutput({ onGap: (lines) => tellGap(lines) });
+  const logger = pino(settings, options.format === 'text' ? inWords(destination) : destination);
+  const tellGap = (lines: number) => logger.warn({ lines }, 'lines are missing here: the log took no more');
+  return logger;
 }
 
 function inWords(destination: DestinationStream): DestinationStream {

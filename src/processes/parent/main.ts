@@ -18,6 +18,7 @@ import { commandName } from '../../lib/command-name.ts';
 import { type Config, ConfigError, passedDescriptors } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
+import { openLogOutput } from '../../lib/log-output.ts';
 import { readVersion } from '../../lib/version.ts';
 import { keepBallast } from '../../machine/ballast.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
@@ -59,7 +60,9 @@ const restartOrder: readonly ProcessName[] = [...askingProcesses, 'worker', 'bac
 /** What a process may take to stop beyond the time in which its clients may finish. */
 const stopMsBeyond = 15_000;
 
-const say = (line: string) => process.stdout.write(`${line}\n`);
+/** To the same place as the log, and as little depends on it. */
+const output = openLogOutput();
+const say = (line: string) => output.write(`${line}\n`);
 
 /** Runs until it is stopped; resolves with the exit code. */
 export async function runCatnap(config: Config, options: RunOptions): Promise<number> {
