@@ -1,4 +1,4 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -221,6 +221,33 @@ test('while the system database is away or goes away, every reply is a 503 that 
   }
   expect((await app.inject('/fails/57P01')).json().message).toMatch(/look first whether a change was made/);
   expect((await app.inject('/fails/42601')).statusCode).toBe(500);
+  await app.close();
+});
+
+test('a client that goes away with half of its body sent is no failure of ours', async () => {
+  const lines: string[] = [];
+  const log = createLogger({ level: 'info', process: 'test', destination: { write: (line) => lines.push(line) } });
+  let socket: Socket | undefined;
+  let answer = (_status: number) => {};
+  const answered = new Promise<number>((resolve) => {
+    answer = resolve;
+  });
+  const app = await buildApp({ ...api.parts, log, metrics: new Registry() }, (instance) => {
+    const options = {
+      preParsing: async () => {
+        setImmediate(() => socket?.destroy());
+      },
+      onSend: async (_request: unknown, reply: { readonly statusCode: number }) => answer(reply.statusCode),
+    };
+    instance.post('/reads', options, async () => 'read');
+  });
+  const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  socket = connect(Number(address.port), address.hostname);
+  socket.write(
+    'POST /reads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{',
+  );
+  expect(await answered).toBe(400);
+  expect(lines.filter((line) => line.includes('"level":50'))).toEqual([]);
   await app.close();
 });
 

@@ -94,15 +94,16 @@ function toCatnapError(thrown: unknown): CatnapError {
     return new CatnapError('too_large', `request body is larger than ${bodyLimitBytes} bytes`);
   }
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType();
+  // First, because a client that goes away and a database that does have the same code.
+  if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
+  }
   const failure = databaseFailure(thrown);
   if (failure !== null) {
     return new CatnapError('unavailable', databaseMessages[failure], { cause: thrown, retryAfterSeconds: 1 });
   }
   if (code !== undefined && fullDiskCodes.has(code)) {
     return new CatnapError('disk_full', fullDiskMessage, { cause: thrown, retryAfterSeconds: 1 });
-  }
-  if (thrown instanceof Error && statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return new CatnapError('invalid_request', `invalid request: ${lowerFirst(thrown.message)}`, { cause: thrown });
   }
   return new CatnapError('internal', 'internal error; the log has the cause under the request id', { cause: thrown });
 }
