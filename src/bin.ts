@@ -37,6 +37,7 @@ async function main(): Promise<number> {
 function run(config: Config): Promise<number> {
   return runCli(process.argv.slice(2), {
     version: versionText(),
+    command: [process.execPath, process.argv[1] ?? fileURLToPath(import.meta.url)],
     asCalledHere: (text) => asCalledHere(text, commandName(config.programPath)),
     home: config.home,
     folder: process.cwd(),

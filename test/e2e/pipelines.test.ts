@@ -57,6 +57,7 @@ describe('catnap git', () => {
       url: `http://127.0.0.1:${program.httpPort}`,
       home: program.home.path,
       folder: repository,
+      command: [process.execPath, entry],
       apiKey: await program.apiKey(),
     });
 
@@ -88,6 +89,15 @@ describe('catnap git', () => {
     git('branch', '-q', '-D', 'feature/cats');
     expect((await catnap('git prune')).out).toMatch(/feature\/cats/);
     expect(await branchNames()).toEqual(['main']);
+  });
+
+  test('finds the program that wrote the hook where none is on the path', async () => {
+    await rm(join(repository, 'tools/catnap'));
+    git('checkout', '-q', '-b', 'feature/dogs');
+    expect(await branchNames()).toEqual(['feature/dogs', 'main']);
+    git('checkout', '-q', 'main');
+    git('branch', '-q', '-D', 'feature/dogs');
+    await catnap('git prune');
   });
 
   test('leaves a hook alone that is not its own', async () => {

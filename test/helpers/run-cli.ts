@@ -27,6 +27,7 @@ export async function catnapCommand(args: readonly string[], changes: Partial<Cl
   const stderr = new PassThrough();
   const code = await runCli(args, {
     version: '1.2.3',
+    command: ['/nonexistent/node', '/nonexistent/catnap'],
     asCalledHere: (text) => text,
     home: '/nonexistent',
     folder: '/nonexistent',

@@ -14,13 +14,24 @@ import { findProject } from '../kit/targets.ts';
 const hookName = 'post-checkout';
 const mark = '# catnap git';
 
-/** A checkout never fails because of it. The third word is 1 when a branch was checked out, and 0 for single files. */
-const hook = `#!/bin/sh
+/**
+ * A checkout never fails because of it. The third word is 1 when a branch was checked out, and 0 for single files.
+ * `command` is the program that wrote it, for folders where there is no `catnap` on the path.
+ */
+const hook = (command: readonly [string, string]) => {
+  const [node, entry] = command.map(quoted);
+  return `#!/bin/sh
 ${mark}: gives the branch that was checked out a database branch. \`catnap git uninstall\` removes this file.
 [ "$3" = 1 ] || exit 0
-if command -v catnap >/dev/null 2>&1; then catnap git sync; else npx --no-install catnap git sync; fi
+if command -v catnap >/dev/null 2>&1; then catnap git sync
+elif [ -e ${node} ] && [ -e ${entry} ]; then ${node} ${entry} git sync
+else echo 'catnap: the program is not where it was: run "catnap git install" again' >&2
+fi
 exit 0
 `;
+};
+
+const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** In the label of a branch that this made: `prune` leaves all others alone. */
 const label = 'git_branch';
@@ -57,7 +68,7 @@ async function install(session: Session, main: string | undefined): Promise<unde
     );
   }
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, hook);
+  await writeFile(file, hook(parts.command));
   await chmod(file, 0o755);
   const content: unknown = JSON.parse(await readFile(link.file, 'utf8'));
   const branch = gitLink(main);

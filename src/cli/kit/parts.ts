@@ -229,6 +229,8 @@ export interface UpgradeParts {
 
 export interface CliParts {
   readonly version: string;
+  /** Node and the file that it was started with, to be started again. */
+  readonly command: readonly [string, string];
   /** A text with commands between backticks as they are called here, such as `npx catnap up`. */
   readonly asCalledHere: (text: string) => string;
   readonly home: string;

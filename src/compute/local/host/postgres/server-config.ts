@@ -46,7 +46,6 @@ const logLinePrefix = '%m [%p] %b ';
 function insisted(facts: ServerFacts): Settings {
   return {
     data_directory: facts.dataDirectory,
-    external_pid_file: '',
     listen_addresses: '',
     port: '5432',
     unix_socket_directories: socketDirectories(facts),
