@@ -71,6 +71,8 @@ export function describeBranches(bench: () => Bench): void {
     ]);
     const down = entries.filter(({ message }) => message === 'database system is shut down');
     expect(down).toMatchObject([{ source: 'server', process: 'postmaster' }]);
+    // Nothing that the server has to complain about at each start.
+    expect(entries.filter(({ source }) => source === 'unknown')).toEqual([]);
     expect(await b.driver.readLog(b.ref, 1)).toEqual(entries.slice(-1));
   });
 
