@@ -388,6 +388,32 @@ describe('keys', () => {
     });
   });
 
+  test('lists and revokes those of one project, by its name', async () => {
+    const keys = '/api/v2/organizations/org-1/api_keys';
+    const project = { id: 'p-1', name: 'shop', org_id: 'org-1' };
+    replies['GET /api/v2/projects?limit=100'] = { body: { projects: [project, { id: 'p-2', name: 'other' }] } };
+    replies['GET /api/v2/projects/p-1'] = { body: { project } };
+    const others = [
+      { ...made, id: 6, project_id: 'p-2' },
+      { ...made, id: 7 },
+    ];
+    replies[`GET ${keys}`] = { body: [{ ...made, project_id: 'p-1' }, ...others] };
+    replies[`DELETE ${keys}/5`] = { body: { ...made, revoked: true } };
+    const { out } = await catnap(['keys', 'list', '--project', 'shop']);
+    expect(out).toMatch(/^ID +NAME +PROJECT .*\n5 +ci +p-1 .*\n$/);
+    expect(await catnap(['keys', 'revoke', '6', '--project', 'shop'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'catnap: project p-1 has no key 6: see `catnap keys list --project p-1`\n',
+    });
+    expect(stub.requests.filter(({ method }) => method === 'DELETE')).toEqual([]);
+    expect((await catnap(['keys', 'revoke', '5', '--project', 'shop'])).out).toBe('revoked:  5\nname:     ci\n');
+    expect(await catnap(['keys', 'list', '--project', 'none'])).toMatchObject({
+      code: 1,
+      err: 'catnap: there is no project none\n',
+    });
+  });
+
   test('revokes by number', async () => {
     replies['DELETE /api/v2/api_keys/5'] = { body: { ...made, revoked: true } };
     expect((await catnap(['keys', 'revoke', '5'])).out).toBe('revoked:  5\nname:     ci\n');
