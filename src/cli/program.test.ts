@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { delimiter, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type HttpStub, type StubReply, startHttpStub } from '../../test/helpers/http-stub.ts';
 import { catnapCommand } from '../../test/helpers/run-cli.ts';
 import type {
@@ -388,6 +388,32 @@ describe('keys', () => {
     });
   });
 
+  test('lists and revokes those of one project, by its name', async () => {
+    const keys = '/api/v2/organizations/org-1/api_keys';
+    const project = { id: 'p-1', name: 'shop', org_id: 'org-1' };
+    replies['GET /api/v2/projects?limit=100'] = { body: { projects: [project, { id: 'p-2', name: 'other' }] } };
+    replies['GET /api/v2/projects/p-1'] = { body: { project } };
+    const others = [
+      { ...made, id: 6, project_id: 'p-2' },
+      { ...made, id: 7 },
+    ];
+    replies[`GET ${keys}`] = { body: [{ ...made, project_id: 'p-1' }, ...others] };
+    replies[`DELETE ${keys}/5`] = { body: { ...made, revoked: true } };
+    const { out } = await catnap(['keys', 'list', '--project', 'shop']);
+    expect(out).toMatch(/^ID +NAME +PROJECT .*\n5 +ci +p-1 .*\n$/);
+    expect(await catnap(['keys', 'revoke', '6', '--project', 'shop'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'catnap: project p-1 has no key 6: see `catnap keys list --project p-1`\n',
+    });
+    expect(stub.requests.filter(({ method }) => method === 'DELETE')).toEqual([]);
+    expect((await catnap(['keys', 'revoke', '5', '--project', 'shop'])).out).toBe('revoked:  5\nname:     ci\n');
+    expect(await catnap(['keys', 'list', '--project', 'none'])).toMatchObject({
+      code: 1,
+      err: 'catnap: there is no project none\n',
+    });
+  });
+
   test('revokes by number', async () => {
     replies['DELETE /api/v2/api_keys/5'] = { body: { ...made, revoked: true } };
     expect((await catnap(['keys', 'revoke', '5'])).out).toBe('revoked:  5\nname:     ci\n');
@@ -453,8 +479,9 @@ describe('doctor', () => {
 describe('psql', () => {
   const uri = 'postgresql://app_owner:p%3Aw%5C@localhost:7432/app?options=endpoint%3Dep-1';
 
+  const endpoint = { id: 'ep-1', project_id: 'p-2', branch_id: 'br-1', current_state: 'idle' };
+
   beforeEach(() => {
-    const endpoint = { id: 'ep-1', project_id: 'p-2', branch_id: 'br-1', current_state: 'idle' };
     const list = [{ id: 'p-1' }, { id: 'p-2' }];
     replies['GET /api/v2/projects?limit=100'] = { body: { projects: list } };
     replies['GET /api/v2/projects/p-2'] = { body: { project: { id: 'p-2' } } };
@@ -474,6 +501,7 @@ describe('psql', () => {
     replies[`${from}&database_name=app&role_name=app_owner`] = { body: { uri } };
     replies[`${from}&database_name=two&role_name=app_owner&pooled=true`] = { body: { uri: 'postgresql://pooled' } };
   });
+  afterEach(() => vi.unstubAllEnvs());
 
   test('finds the endpoint in any project and asks for the owner’s connection', async () => {
     const { code, out } = await catnap(['psql', 'ep-1', '--json']);
@@ -513,6 +541,40 @@ describe('psql', () => {
     const passwordFile = new URL(target).searchParams.get('passfile') ?? '';
     expect(passwordFile).toContain('catnap-psql-');
     expect(existsSync(dirname(passwordFile))).toBe(false);
+  });
+
+  test('takes what stands behind -- as it is, and no branch or option of its own from there', async () => {
+    const seen = join(home, 'seen');
+    await writeFile(join(home, 'psql'), `#!/bin/sh\nprintf '%s\\n' "$@" > ${seen}\n`);
+    await chmod(join(home, 'psql'), 0o755);
+    vi.stubEnv('PATH', `${home}${delimiter}${process.env.PATH}`);
+    const branch = { body: { branches: [{ id: 'br-1', name: 'main', default: true }] } };
+    replies['GET /api/v2/projects/p-2/branches'] = branch;
+    replies['GET /api/v2/projects/p-2/branches?search=main'] = branch;
+    replies['GET /api/v2/projects/p-2/endpoints'] = { body: { endpoints: [{ ...endpoint, type: 'read_write' }] } };
+    const commands = [
+      'psql ep-1',
+      'psql main --project p-2',
+      'psql --project p-2 --branch main',
+      'psql --project p-2',
+      'cs main --psql --project p-2',
+      'cs --psql --project p-2',
+    ];
+    for (const command of commands) {
+      for (const words of [
+        ['-c', 'select 1'],
+        ['--json', '--role', 'x', '--help'],
+        ['a', '--', 'ep-9'],
+      ]) {
+        expect(await catnap([...command.split(' '), '--', ...words])).toEqual({ code: 0, out: '', err: '' });
+        const [, ...handedOver] = (await readFile(seen, 'utf8')).trimEnd().split('\n');
+        expect(handedOver, command).toEqual(words);
+      }
+    }
+    for (const command of ['psql ep-1 app', 'cs ep-1 app --psql']) {
+      const refused = await catnap([...command.split(' '), '--', '-c', 'select 1']);
+      expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('(app): write -- before those for psql') });
+    }
   });
 
   test('says what to install when there is no psql', async () => {

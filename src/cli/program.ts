@@ -75,7 +75,7 @@ export async function runCli(args: readonly string[], parts: CliParts): Promise<
   let exitCode = 0;
   const program = newProgram(parts);
   const run: RunCommand = async (work) => {
-    exitCode = (await work(openSession(parts, program.opts<SharedOptions>()))) ?? 0;
+    exitCode = (await work(openSession(parts, program.opts<SharedOptions>(), args))) ?? 0;
   };
   addUp(program, parts.processNames, run);
   for (const add of commands) add(program, run);

@@ -61,6 +61,14 @@ async function end(): Promise<void> {
 function dropPrivileges({ config }: ChildInit): void {
   const uid = config.uids?.service;
   if (uid === undefined) return;
+  // Where Node refuses the change, the parent has started this process as that user.
+  if (process.getuid?.() !== uid) becomeUser(uid);
+  // libuv starts a process also when it could not take them away.
+  const others = process.getgroups?.().filter((group) => group !== uid) ?? [];
+  if (others.length > 0) throw new Error(`the process keeps the rights of the groups ${others.join(', ')}`);
+}
+
+function becomeUser(uid: number): void {
   process.setgroups?.([]);
   process.setgid?.(uid);
   process.setuid?.(uid);

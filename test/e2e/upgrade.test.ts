@@ -192,7 +192,8 @@ describe.skipIf(before === undefined)(title, () => {
   let program: Program;
   beforeAll(async () => {
     release = buildRelease(before ?? '');
-    program = await Program.create({}, { entry: release.entry, ownBuilds: true });
+    // In the moments when neither program runs, another process must not take the ports.
+    program = await Program.create({}, { entry: release.entry, ownBuilds: true, passesPorts: true });
     await program.start();
   });
   afterAll(async () => {
@@ -210,6 +211,7 @@ describe.skipIf(before === undefined)(title, () => {
     expect(checked).toMatchObject({ code: 0, out: expect.stringMatching(/system database +(\d+ migrations|has the)/) });
 
     await program.stop('SIGTERM');
+    expect(await listeningInodes([program.httpPort, program.pgPort])).toHaveLength(2);
     await program.start([], {}, newEntry);
     await writing.untilMore(20);
     expect(await program.serverPids(endpointId)).toEqual(servers);

@@ -21,6 +21,7 @@ const scopeOption = new Option(
 ).choices(['full', 'read_only', 'branches', 'sql']);
 
 const orgOption = ['--org <id>', 'keys of this organization instead of your personal ones'] as const;
+const projectOption = ['--project <project>', 'keys that reach this one project only (id or name)'] as const;
 
 export function addKeys(program: Command, run: RunCommand): void {
   const keys = program.command('keys').description('API keys: list, create, revoke, show the first one, recover');
@@ -28,6 +29,7 @@ export function addKeys(program: Command, run: RunCommand): void {
     .command('list')
     .description('list keys, without their secrets')
     .option(...orgOption)
+    .option(...projectOption)
     .action((owner: Owner) => run((session) => listKeys(session, owner)));
   keys
     .command('create')
@@ -43,6 +45,7 @@ export function addKeys(program: Command, run: RunCommand): void {
     .description('make a key stop working, at once')
     .argument('<id>', 'number of the key, as `keys list` shows it', parseKeyId)
     .option(...orgOption)
+    .option(...projectOption)
     .action((id: number, owner: Owner) => run((session) => revokeKey(session, id, owner)));
   keys
     .command('show')
@@ -55,24 +58,24 @@ export function addKeys(program: Command, run: RunCommand): void {
     .action(() => run(recoverKey));
 }
 
-async function listKeys({ client, writer }: Session, owner: Owner): Promise<undefined> {
+async function listKeys(session: Session, owner: Owner): Promise<undefined> {
+  const place = await keysOf(session, owner);
   const columns = {
     id: 'id',
     name: 'name',
-    ...(owner.org !== undefined && { project_id: 'project' }),
+    ...(place.org !== undefined && { project_id: 'project' }),
     scope: 'scope',
     expires_at: 'expires at',
     created_at: 'created at',
     last_used_at: 'last used at',
   };
-  writer.list(await client.get<ListApiKeysReply>(keysPath(owner.org)), columns, 'There are no keys.');
+  session.writer.list(await readKeys(session, place), columns, 'There are no keys.');
 }
 
 async function createKey(session: Session, name: string, options: Owner & Limits): Promise<undefined> {
   const { client, writer } = session;
-  const project = options.project === undefined ? undefined : (await findProject(session, options)).id;
-  const org = options.org ?? (project && (await organizationOf(session, project)));
-  const made = await client.post<CreateApiKeyReply>(keysPath(org), {
+  const { path, project } = await keysOf(session, options);
+  const made = await client.post<CreateApiKeyReply>(path, {
     key_name: name,
     project_id: project,
     scope: options.scope,
@@ -90,8 +93,16 @@ async function createKey(session: Session, name: string, options: Owner & Limits
   writer.remark('The key is not shown again.');
 }
 
-async function revokeKey({ client, writer }: Session, id: number, owner: Owner): Promise<undefined> {
-  const gone = await client.delete<RevokeApiKeyReply>(`${keysPath(owner.org)}/${id}`);
+async function revokeKey(session: Session, id: number, owner: Owner): Promise<undefined> {
+  const { client, writer } = session;
+  const place = await keysOf(session, owner);
+  // The API revokes any key of the organization.
+  if (place.project !== undefined && !(await readKeys(session, place)).some((key) => key.id === id)) {
+    throw new CliFailure(
+      `project ${place.project} has no key ${id}: see \`catnap keys list --project ${place.project}\``,
+    );
+  }
+  const gone = await client.delete<RevokeApiKeyReply>(`${place.path}/${id}`);
   writer.record(gone, { id: 'revoked', name: 'name' });
   if (gone.warning !== undefined) writer.remark(gone.warning);
 }
@@ -108,15 +119,31 @@ async function recoverKey({ parts, writer }: Session): Promise<undefined> {
   writer.remark(isNew ? 'It is new, and a personal key of the operator.' : 'It still works, so no key was made.');
 }
 
+interface KeysPlace {
+  /** Of the API. */
+  readonly path: string;
+  /** Personal keys belong to none. */
+  readonly org?: string | undefined;
+  readonly project?: string | undefined;
+}
+
+async function keysOf(session: Session, owner: Owner): Promise<KeysPlace> {
+  const project = owner.project === undefined ? undefined : (await findProject(session, owner)).id;
+  const org = owner.org ?? (project && (await organizationOf(session, project)));
+  const path = org === undefined ? '/api_keys' : `/organizations/${encodeURIComponent(org)}/api_keys`;
+  return { path, org, project };
+}
+
+async function readKeys({ client }: Session, { path, project }: KeysPlace): Promise<ListApiKeysReply> {
+  const keys = await client.get<ListApiKeysReply>(path);
+  return project === undefined ? keys : keys.filter(({ project_id: of }) => of === project);
+}
+
 /** A key for one project belongs to the organization that owns the project. */
 async function organizationOf({ client }: Session, projectId: string): Promise<string> {
   const { project } = await client.get<GetProjectReply>(`/projects/${encodeURIComponent(projectId)}`);
   if (project.org_id === undefined) throw new CliFailure(`project ${projectId} names no organization: pass --org`);
   return project.org_id;
-}
-
-function keysPath(org: string | undefined): string {
-  return org === undefined ? '/api_keys' : `/organizations/${encodeURIComponent(org)}/api_keys`;
 }
 
 function parseKeyId(given: string): number {

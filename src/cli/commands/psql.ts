@@ -1,5 +1,6 @@
 /** `catnap psql` and `catnap connection-string`: a way in for any Postgres client, with psql at hand. */
 import { type Command, Option } from 'commander';
+import { CliFailure, usageExitCode } from '../kit/failure.ts';
 import { asRole, onBranch } from '../kit/options.ts';
 import { runPsql } from '../kit/run-psql.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
@@ -14,26 +15,30 @@ interface StringOptions extends AsRole {
 }
 
 const place = ['[branch or compute]', 'id or name (default: the compute of the linked or default branch)'] as const;
+const forPsql = ['[psql arguments...]', 'handed to psql; write -- before them'] as const;
 
 export function addPsql(program: Command, run: RunCommand): void {
   asRole(onBranch(program.command('psql').description('open psql on a branch, waking its compute if it naps')))
     .argument(...place)
-    .argument('[psql arguments...]', 'handed to psql; write -- before them')
+    .argument(...forPsql)
     .option('--print', 'print the connection string instead; --json does so too')
-    .action((given: string | undefined, extra: string[], options: PsqlOptions) =>
-      run((session) => openPsql(session, given, extra, options)),
+    .action((_given: string | undefined, _extra: string[], options: PsqlOptions, { args }: Command) =>
+      run((session) => openPsql(session, args, options)),
     );
   asRole(
     onBranch(program.command('connection-string').alias('cs').description('print the connection string of a branch')),
   )
     .argument(...place)
     .addOption(new Option('--psql', 'open psql with it').hideHelp())
-    .action((given: string | undefined, options: StringOptions) =>
-      run((session) => openPsql(session, given, [], { ...options, print: options.psql !== true })),
+    // The arguments that --psql takes are as hidden as the option, which neonctl has.
+    .allowExcessArguments()
+    .action((_given: string | undefined, options: StringOptions, { args }: Command) =>
+      run((session) => openPsql(session, args, { ...options, print: options.psql !== true })),
     );
 }
 
-async function openPsql(session: Session, given: string | undefined, extra: string[], options: PsqlOptions) {
+async function openPsql(session: Session, words: readonly string[], options: PsqlOptions) {
+  const { given, extra } = divide(session, words);
   const endpoint = await findCompute(session, given, options);
   const uri = await connectionOf(session, endpoint, options);
   if (session.format === 'json') {
@@ -44,4 +49,14 @@ async function openPsql(session: Session, given: string | undefined, extra: stri
   if (!options.print) return runPsql(uri, extra);
   session.writer.remark(uri);
   return undefined;
+}
+
+/** What stands behind `--` is for psql alone: the first word there names no branch. */
+function divide({ behindDashes }: Session, words: readonly string[]) {
+  const ownCount = Math.max(0, words.length - behindDashes.length);
+  const [given, ...tooMany] = words.slice(0, ownCount);
+  if (tooMany.length > 0) {
+    throw new CliFailure(`too many arguments (${tooMany.join(' ')}): write -- before those for psql`, usageExitCode);
+  }
+  return { given, extra: words.slice(ownCount) };
 }

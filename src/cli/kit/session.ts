@@ -21,12 +21,14 @@ export interface Session {
   readonly client: ApiClient;
   /** What the current folder is linked to. */
   readonly link: Link | null;
+  /** Words behind `--`. commander lists them among the arguments of a command, and does not say where they begin. */
+  readonly behindDashes: readonly string[];
 }
 
 /** Runs a command's work and keeps the exit code that it returns, 0 if it returns none. */
 export type RunCommand = (work: (session: Session) => Promise<number | undefined>) => Promise<void>;
 
-export function openSession(parts: CliParts, options: SharedOptions): Session {
+export function openSession(parts: CliParts, options: SharedOptions, args: readonly string[]): Session {
   const format = options.json ? 'json' : options.output;
   return {
     parts,
@@ -35,6 +37,7 @@ export function openSession(parts: CliParts, options: SharedOptions): Session {
     get link() {
       return readLink(parts.folder);
     },
+    behindDashes: args.includes('--') ? args.slice(args.indexOf('--') + 1) : [],
     writer: createWriter(parts.stdout, format, parts.asCalledHere),
     client: createClient({
       url: options.apiUrl ?? parts.url,

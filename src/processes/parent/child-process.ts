@@ -11,6 +11,7 @@ import { errorText } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type ChosenRuntime, onNode } from '../../machine/proxy-runtime.ts';
 import { type ChildInit, openParentEnd, type ParentEnd } from '../channel/messages.ts';
+import type { ChildUser } from './child-user.ts';
 import type { SharedPort } from './shared-port.ts';
 
 export interface ChildOptions {
@@ -141,7 +142,7 @@ const inheritedFd = 4;
 const bunWords = ['--no-env-file', '--no-install', '--config=/dev/null'];
 const bunEnvironment = { BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0', DO_NOT_TRACK: '1' };
 
-const childProgram = new URL('../child.js', import.meta.url);
+export const childProgram = new URL('../child.js', import.meta.url);
 
 /** Differs once the program was replaced, as an upgrade does: its processes would not understand this one. */
 export function programIdentity(): string {
@@ -154,11 +155,13 @@ export function forkChild(
   { name, number }: ChildName,
   port: SharedPort | null,
   { program }: ChosenRuntime,
+  user: ChildUser | null,
 ): ChildProcess {
   const words = [name, String(number)];
   const onBun = { execPath: program ?? '', execArgv: bunWords, env: environmentWith(bunEnvironment) };
   const child = fork(childProgram, words, {
-    ...(program !== null && onBun),
+    // Bun refuses nothing.
+    ...(program === null ? user : onBun),
     stdio: ['ignore', 'inherit', 'inherit', 'ipc', ...(port === null ? [] : [port.fd])],
   });
   // A process that could not be made has no pid, and is made again when it is needed.

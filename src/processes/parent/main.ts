@@ -32,7 +32,8 @@ import { driverChannel } from '../channel/driver-channel.ts';
 import type { BackupInit, ChildInit, ParentEnd, ProcessName } from '../channel/messages.ts';
 import { countOf } from '../parts.ts';
 import { renderBanner } from './banner.ts';
-import { forkChild, type KeptChild, keepChildRunning, programIdentity } from './child-process.ts';
+import { childProgram, forkChild, type KeptChild, keepChildRunning, programIdentity } from './child-process.ts';
+import { type ChildUser, chooseChildUser } from './child-user.ts';
 import { takeDatabaseLock } from './database-lock.ts';
 import { notesOnMachine } from './notes.ts';
 import { takePassedPorts } from './passed-ports.ts';
@@ -112,9 +113,10 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const proxyRuntime = await chooseProxyRuntime(runs('proxy') ? config.proxyRuntime : 'node');
   const runtimeOf = (name: ProcessName) => (name === 'proxy' ? proxyRuntime : onNode('only proxies pass bytes on'));
   if (runs('proxy')) log.info({ why: proxyRuntime.why }, `the proxy runs on ${proxyRuntime.name}`);
+  const childUser = await chooseChildUser(config.uids, childProgram);
   const forked = processes.flatMap((name) =>
     numbersOf(config, name).map((number) => {
-      return { name, number, child: forkChild({ name, number }, portOf(name), runtimeOf(name)) };
+      return { name, number, child: forkChild({ name, number }, portOf(name), runtimeOf(name), childUser) };
     }),
   );
   undo.push(async () => {
@@ -179,7 +181,8 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const backup =
     runs('backup') && historyDirectory !== null ? await prepareBackup(layout.home, historyDirectory) : null;
   const started: StartedChild[] = [];
-  const service = { host, certificates, portOf, runtimeOf, permits: createPermitBrokerage(config.replicas), log };
+  const permits = createPermitBrokerage(config.replicas);
+  const service = { host, certificates, portOf, runtimeOf, childUser, permits, log };
   undo.push(() => stopChildren(started, ['backup']));
   undo.push(() => stopChildren(started, ['worker']));
   const stopRequests = async () => {
@@ -238,6 +241,7 @@ interface ParentService {
   readonly certificates: CertificateSource;
   readonly portOf: (name: ProcessName) => SharedPort | null;
   readonly runtimeOf: (name: ProcessName) => ChosenRuntime;
+  readonly childUser: ChildUser | null;
   readonly permits: PermitBrokerage;
   readonly log: Logger;
 }
@@ -256,7 +260,7 @@ function startChild(init: Omit<ChildInit, 'portFd'>, forked: ChildProcess, servi
     permits.serve(child, channel);
   };
   const port = service.portOf(init.name);
-  const fork = (runtime: ChosenRuntime) => forkChild(init, port, runtime);
+  const fork = (runtime: ChosenRuntime) => forkChild(init, port, runtime, service.childUser);
   const runtime = service.runtimeOf(init.name);
   const stopMs = init.config.drainSeconds * 1_000 + stopMsBeyond;
   return keepChildRunning({ init, forked, fork, port, runtime, log, stopMs, onSpawn });
