@@ -11,7 +11,13 @@ const copies = [
   [
     'branches',
     'project_id = $1',
-    { id: `'br-bench-' || i`, project_id: `'bench-' || i`, history_due_at: `'9999-12-31'` },
+    {
+      id: `'br-bench-' || i`,
+      project_id: `'bench-' || i`,
+      history_due_at: `'9999-12-31'`,
+      metered_until: 'now()',
+      metered_size: 'logical_size',
+    },
   ],
   [
     'endpoints',
@@ -43,7 +49,7 @@ export async function addProjects(sql, { projectId, branchId }, count) {
   for (const [table, where, changed] of copies) {
     const columns = await sql.unsafe(
       `select column_name as name from information_schema.columns
-        where table_schema = 'catnap' and table_name = $1 and is_identity = 'NO'`,
+        where table_schema = 'catnap' and table_name = $1 and is_identity = 'NO' and is_generated = 'NEVER'`,
       [table],
     );
     const names = columns.map(({ name }) => name);

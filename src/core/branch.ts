@@ -15,6 +15,7 @@ import {
 } from '../db/branches.ts';
 import { selectEndpoints, updateEndpoint } from '../db/endpoints.ts';
 import { notifyAccessChanged } from '../db/logins.ts';
+import { endStorage } from '../db/storage.ts';
 import { dayMs } from '../lib/clock.ts';
 import { CatnapError, invalid, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
@@ -152,6 +153,7 @@ export async function queueBranchDeletion(
   operations.push(await enqueue(scope, 'hide_branch', { projectId, branchId: id, shared: [branchKey(id)] }));
   for (const endpoint of endpoints) await updateEndpoint(scope.tx, endpoint.id, times);
   await detachWithBranch(scope.tx, id);
+  await endStorage(scope.tx, { projectId, branchId: id }, times.deletingAt);
   const pendingState = 'storage_deleted';
   return { branch: await updateBranch(scope.tx, id, { ...times, deletionMethod, pendingState }), operations };
 }

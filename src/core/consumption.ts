@@ -1,6 +1,6 @@
 /** What projects and branches consumed, by hour, day or month, in periods that are calendar months (UTC). */
 
-import { type ConsumptionRow, selectConsumption } from '../db/consumption.ts';
+import { type ConsumptionRow, selectConsumption } from '../db/consumption-history.ts';
 import { selectProjects } from '../db/projects.ts';
 import { dayMs, hourMs } from '../lib/clock.ts';
 import type { PlanName } from '../lib/config.ts';
@@ -58,7 +58,8 @@ export async function getConsumption(scope: Scope, caller: Caller, query: Consum
   const wanted = found.map(({ id }) => id).filter((id) => query.projectIds?.includes(id) ?? true);
   const projectIds = query.by === 'project' ? wanted.slice(0, query.limit) : wanted;
   const { branchIds, by } = query;
-  const rows = await selectConsumption(scope.sql, { projectIds, branchIds, ...period, unit, by });
+  const now = scope.clock.now();
+  const rows = await selectConsumption(scope.sql, { projectIds, branchIds, ...period, unit, by, now });
   const byKey = new Map<string, ConsumptionRow[]>();
   for (const row of rows) {
     const key = row.branchId ?? row.projectId;

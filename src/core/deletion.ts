@@ -9,6 +9,7 @@ import { type BranchRow, updateBranch } from '../db/branches.ts';
 import { selectEndpointsToRemove } from '../db/deleted.ts';
 import { type EndpointRow, updateEndpoint } from '../db/endpoints.ts';
 import { markProject, type ProjectRow } from '../db/projects.ts';
+import { endStorage } from '../db/storage.ts';
 import { dayMs } from '../lib/clock.ts';
 import type { ProjectId } from '../lib/ids.ts';
 import type { CommandScope, Scope } from './context.ts';
@@ -72,6 +73,7 @@ export async function removeBranchForGood(scope: CommandScope, branch: BranchRow
   const exclusive = [branchKey(id), historyKey(id)];
   operations.push(await enqueue(scope, 'delete_timeline', { projectId, branchId: id, exclusive }));
   await detachAuthIntegrations(scope.tx, id);
+  await endStorage(scope.tx, { projectId, branchId: id }, deletingAt);
   const pendingState = 'storage_deleted';
   const removed = await updateBranch(scope.tx, id, { deletingAt, recoverableUntil: null, pendingState });
   return { branch: removed, operations };

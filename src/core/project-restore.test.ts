@@ -23,6 +23,7 @@ import { openPassword } from './role.ts';
 import { createSnapshot } from './snapshot.ts';
 import { chooseIds } from './stored-project.ts';
 
+const backedUpAt = new Date('2026-04-02T10:00:00Z');
 const origin = { from: 'file:///store', installationId: 'elsewhere', at: null };
 const receipt = { method: 'copy', lsn: '0/1', durationMs: 1, bytes: 1, bytesShared: 0 };
 const providerProjectId = randomUUID();
@@ -46,7 +47,11 @@ beforeAll(async () => {
   await command(there, (scope) => createSnapshot(scope, there.caller, address, { name: 'before' }));
   await drain(there.core, driver);
   await addKeyAndIntegration();
-  rows = await selectProjectRows(there.core.database.sql, made.project.id);
+  const { sql } = there.core.database;
+  const since = new Date('2026-03-31T10:00:00Z');
+  const size = { meteredUntil: since, meteredSize: 1_000, logicalSize: 1_000 };
+  await sql`update branches set ${sql(size)} where id = ${made.branch.id}`;
+  rows = await selectProjectRows(sql, made.project.id);
 });
 afterAll(async () => {
   await there.close();
@@ -86,7 +91,7 @@ async function addKeyAndIntegration(): Promise<void> {
 
 function admit(of: TestCore, asNew = false, organizationId: string | null = null): Promise<Admission> {
   const options = { ids: chooseIds(rows, asNew), asNew, organizationId: organizationId as never, origin };
-  return command(of, (scope) => admitProject(scope, { rows, box: there.core.box }, options));
+  return command(of, (scope) => admitProject(scope, { rows, box: there.core.box, until: backedUpAt }, options));
 }
 
 const bring = (admission: Admission, id: string) =>
@@ -135,6 +140,17 @@ describe('a project of another installation', () => {
       select min(seq) as first, count(*)::int as count from auth_user_changes where project_id = ${providerProjectId}`;
     expect(log?.count).toBeGreaterThanOrEqual(9);
     expect(log?.first).toBeGreaterThan(9);
+  });
+
+  it('has stored what it had until the backup, and nothing since', async () => {
+    const { sql } = here.core.database;
+    await admit(here, false, await onlyOrganization());
+    const [span] = await sql`
+      select branch_id, extract(epoch from until - since)::int as seconds, bytes, is_root from stored_spans`;
+    expect(span).toEqual({ branchId: made.branch.id, seconds: 172_800, bytes: 1_000, isRoot: true });
+    expect([...(await sql`select 1 from branches where metered_until is not null`)]).toEqual([]);
+    const [project] = await sql`select usage from projects`;
+    expect(project?.usage).toMatchObject({ period: '2026-04', storage: 34_000 });
   });
 
   it('needs an organization that is here', async () => {
@@ -214,7 +230,9 @@ describe('its data', () => {
       selectCutOffCopies(sql, { sourceIds, origin: elsewhere, organizationId: null, ...changes });
     const elsewhere = { ...origin, from: 'file:///of-copies' };
     const options = { ids: chooseIds(rows, true), asNew: true, organizationId: null, origin: elsewhere };
-    const first = await command(there, (scope) => admitProject(scope, { rows, box: there.core.box }, options));
+    const first = await command(there, (scope) =>
+      admitProject(scope, { rows, box: there.core.box, until: backedUpAt }, options),
+    );
     await drain(there.core, new FakeDriver());
     const { id } = first.project;
     expect(await find()).toEqual([id]);

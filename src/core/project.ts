@@ -3,7 +3,7 @@
 import { type OrganizationRow, selectOrganization, selectUser } from '../db/accounts.ts';
 import { notifyKeysChanged } from '../db/api-keys.ts';
 import { forgetCatalogsKept, selectProtectedBranch } from '../db/branches.ts';
-import { periodBounds, usageAt } from '../db/consumption.ts';
+import { periodBounds, periodOf, usageAt } from '../db/consumption.ts';
 import { selectEndpoints } from '../db/endpoints.ts';
 import { notifyAccessChanged } from '../db/logins.ts';
 import {
@@ -17,6 +17,7 @@ import {
   selectProjects,
   updateProject,
 } from '../db/projects.ts';
+import { endStorage, selectStoredOfMonth } from '../db/storage.ts';
 import { CatnapError, invalid, notFound, withDetails } from '../lib/errors.ts';
 import type { OrganizationId, ProjectId } from '../lib/ids.ts';
 import { type Caller, organizationsOf, requireOrganization, requireProject, requireProjectLocked } from './access.ts';
@@ -106,7 +107,14 @@ export async function getProject(
   const organization = await selectOrganization(scope.sql, project.organizationId);
   if (owner === undefined || organization === undefined) throw notFound('project');
   const contents = (await selectProjectContents(scope.sql, [id])).get(id);
-  return { project, owner, organization, contents };
+  return { project: await withStored(scope, project), owner, organization, contents };
+}
+
+/** Its counters of the month, with what its branches have stored since their sizes last changed. */
+export async function withStored({ sql, clock }: Scope, project: Project): Promise<Project> {
+  const now = clock.now();
+  const storage = await selectStoredOfMonth(sql, project.id, now);
+  return { ...project, usage: { ...usageAt(project.usage, now), period: periodOf(now), storage } };
 }
 
 export interface ProjectChangeInput {
@@ -166,9 +174,10 @@ export async function updateProjectOf(
   // Roles get their new rights with the next session that Catnap opens in the server: there must be one.
   if (isNowLogical) await forgetCatalogsKept(scope.tx, id);
   const operations = await queueProjectChange(scope, project, changed);
-  if (changed.historyRetentionSeconds === project.historyRetentionSeconds) return { project: changed, operations };
+  const shown = await withStored(scope, changed);
+  if (changed.historyRetentionSeconds === project.historyRetentionSeconds) return { project: shown, operations };
   return {
-    project: changed,
+    project: shown,
     operations: [await enqueue(scope, 'apply_storage_config', { projectId: id }), ...operations],
   };
 }
@@ -186,11 +195,12 @@ export async function deleteProject(scope: CommandScope, caller: Caller, id: Pro
     );
   }
   const times = deletionTimes(scope);
-  if (times === null) return removeProjectForGood(scope, project);
+  if (times === null) return withStored(scope, await removeProjectForGood(scope, project));
   await cancelStarts(scope.tx, id);
   await queueStops(scope, await selectEndpoints(scope.tx, id));
   await notifyKeysChanged(scope.tx, id);
-  return markProject(scope.tx, id, times);
+  await endStorage(scope.tx, { projectId: id }, times.deletingAt);
+  return withStored(scope, await markProject(scope.tx, id, times));
 }
 
 export function mergeAllowedIps(

@@ -2,15 +2,10 @@
 import { selectOrganization } from '../db/accounts.ts';
 import { attachWithBranch } from '../db/auth-integrations.ts';
 import { isBranchNameTaken, selectBranches, selectBranchInAnyState, updateBranch } from '../db/branches.ts';
-import {
-  type DeletedThing,
-  readUsersAnew,
-  recoverEndpoints,
-  selectDeletedThings,
-  skipMetering,
-} from '../db/deleted.ts';
+import { type DeletedThing, readUsersAnew, recoverEndpoints, selectDeletedThings } from '../db/deleted.ts';
 import { selectEndpoints } from '../db/endpoints.ts';
 import { markProject, type ProjectRow } from '../db/projects.ts';
+import { beginStorage } from '../db/storage.ts';
 import { CatnapError, notFound, withDetails } from '../lib/errors.ts';
 import type { BranchId, ProjectId } from '../lib/ids.ts';
 import { type Caller, organizationsOf, requireAnyProjectLocked, requireProjectLocked } from './access.ts';
@@ -19,6 +14,7 @@ import { requireRoomForBranch } from './branch-create.ts';
 import type { CommandScope, Scope } from './context.ts';
 import { type BranchDeletion, removeBranchForGood, removeProjectForGood } from './deletion.ts';
 import type { Endpoint } from './endpoint.ts';
+import { withStored } from './project.ts';
 import { requireRoomForProject } from './project-create.ts';
 
 export type { DeletedThing };
@@ -42,15 +38,15 @@ export async function recoverProject(
   const organization = await selectOrganization(scope.tx, organizationId);
   if (organization === undefined) throw notFound('project');
   await requireRoomForProject(scope, organization);
-  await skipMetering(scope.tx, { projectId: id }, scope.clock.now());
+  await beginStorage(scope.tx, { projectId: id }, scope.clock.now());
   await readUsersAnew(scope.tx, id);
   const project = await markProject(scope.tx, id, { deletingAt: null, recoverableUntil: null });
   const all = { search: null, sortBy: 'created_at', descending: false, after: null, limit: null } as const;
-  return { project, branches: await selectBranches(scope.tx, id, all) };
+  return { project: await withStored(scope, project), branches: await selectBranches(scope.tx, id, all) };
 }
 
 export async function purgeProject(scope: CommandScope, caller: Caller, id: ProjectId): Promise<ProjectRow> {
-  return removeProjectForGood(scope, await requireDeletedProject(scope, caller, id));
+  return withStored(scope, await removeProjectForGood(scope, await requireDeletedProject(scope, caller, id)));
 }
 
 /** Held for the rest of the transaction. */
@@ -77,7 +73,7 @@ export async function recoverBranch(
   await requireRoomForBranch(scope, project);
   await recoverEndpoints(scope.tx, id);
   await attachWithBranch(scope.tx, id);
-  await skipMetering(scope.tx, { projectId, branchId: id }, scope.clock.now());
+  await beginStorage(scope.tx, { projectId, branchId: id }, scope.clock.now());
   const branch = await updateBranch(scope.tx, id, {
     deletingAt: null,
     recoverableUntil: null,

@@ -3,8 +3,10 @@
  * new ones, its secrets sealed with the key of this installation, and nothing that was true of the old machine alone.
  */
 import { randomUUID } from 'node:crypto';
+import { periodBounds, periodOf, type Usage, usageAt } from '../db/consumption.ts';
 import type { ProjectRows } from '../db/project-rows.ts';
 import type { TableRow } from '../db/rows.ts';
+import { hourMs } from '../lib/clock.ts';
 import {
   asProjectId,
   newBranchId,
@@ -26,6 +28,8 @@ export interface StoredProject {
   readonly rows: ProjectRows;
   /** Opens what the installation that wrote them has sealed. */
   readonly box: SecretBox;
+  /** How far the backup goes; null if that is not known. */
+  readonly until: Date | null;
 }
 
 export interface NewHome {
@@ -61,7 +65,7 @@ export function chooseIds(rows: ProjectRows, asNew: boolean): Map<string, string
 }
 
 /** A second project beside the first has no claim to its keys, its users and what it has used. */
-export function rehome({ rows, box: old }: StoredProject, home: NewHome): ProjectRows {
+export function rehome({ rows, box: old, until }: StoredProject, home: NewHome): ProjectRows {
   const { ids, isNew, now } = home;
   const oldId = asProjectId(text(rows.projects[0]?.id));
   const id = asProjectId(ids.get(oldId) ?? oldId);
@@ -71,6 +75,7 @@ export function rehome({ rows, box: old }: StoredProject, home: NewHome): Projec
   const at = now.toISOString();
   const kept = (some: readonly TableRow[]) => (isNew ? [] : some);
   const passwordOf = (name: unknown) => [passwordSealContext(oldId, text(name)), passwordSealContext(id, text(name))];
+  const open = openSpans(rows.branches, until);
   const ofBranch = (row: TableRow) => ({ ...row, branch_id: reference(row.branch_id) });
   return {
     projects: rows.projects.map((row) => ({
@@ -81,7 +86,7 @@ export function rehome({ rows, box: old }: StoredProject, home: NewHome): Projec
       region_id: home.regionId,
       tenant_uid: home.tenantUid,
       admin_secret: reseal.bytes(row.admin_secret, [adminSecretSealContext(oldId), adminSecretSealContext(id)]),
-      usage: isNew ? {} : (row.usage ?? {}),
+      usage: isNew ? {} : usageUntil(until, (row.usage ?? {}) as Usage, open),
       deleting_at: null,
       recoverable_until: null,
     })),
@@ -137,6 +142,7 @@ export function rehome({ rows, box: old }: StoredProject, home: NewHome): Projec
     })),
     auth_user_changes: kept(rows.auth_user_changes),
     consumption_hours: kept(rows.consumption_hours),
+    stored_spans: kept([...rows.stored_spans, ...open]),
     saved_queries: rows.saved_queries.map((row) => ({
       ...row,
       id: isNew ? newSavedQueryId() : (row.id ?? null),
@@ -154,6 +160,7 @@ const asleepBranch = {
   history_due_at: new Date(0).toISOString(),
   replication_slots: null,
   metered_until: null,
+  metered_size: null,
   metered_wal: null,
   metered_wal_bytes: null,
   catalog_kept: false,
@@ -187,6 +194,30 @@ const freshIntegration = {
   follow_failures: 0,
   follow_error: null,
 } as const;
+
+/** What was stored up to the backup. Metering begins anew here. */
+function openSpans(branches: readonly TableRow[], until: Date | null): Span[] {
+  return branches.flatMap(({ id, project_id, parent_id, metered_until: since, metered_size: bytes }) => {
+    if (typeof since !== 'string' || typeof bytes !== 'number') return [];
+    if (until === null || new Date(since) >= until) return [];
+    const is_root = parent_id === null;
+    return [{ project_id: text(project_id), branch_id: text(id), is_root, since, until: until.toISOString(), bytes }];
+  });
+}
+
+type Span = TableRow & { readonly since: string; readonly bytes: number };
+
+function usageUntil(until: Date | null, usage: Usage, open: readonly Span[]): { [name: string]: string | number } {
+  if (until === null || open.length === 0) return { ...usage };
+  const { start } = periodBounds(until);
+  const stored = open.map(({ since, bytes }) => {
+    const ms = until.getTime() - Math.max(start.getTime(), new Date(since).getTime());
+    return (bytes * ms) / hourMs;
+  });
+  const current = usageAt(usage, until);
+  const storage = stored.reduce((sum, one) => sum + one, current.storage ?? 0);
+  return { ...current, period: periodOf(until), storage };
+}
 
 const twice = (context: string) => [context, context] as const;
 const isPast = (time: unknown, now: Date) => typeof time === 'string' && new Date(time) <= now;

@@ -1,6 +1,7 @@
 /**
  * What computes and branches have consumed, by branch and hour, and the counters of the month that branches and
- * projects show. Each measurement covers the time since the last one, so that it may be late, or skipped.
+ * projects show; what they store is in `storage.ts`. Each measurement covers the time since the last one, so that it
+ * may be late, or skipped.
  */
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import type { Sql, Tx } from './client.ts';
@@ -28,21 +29,25 @@ export interface Consumed {
   readonly transfer: number;
   /** Bytes times hours. */
   readonly storage: number;
+  /** How much of the storage a row of `stored_spans` has: that is not added to the hour. */
+  readonly spanned: number;
 }
 
 export type Part = Pick<Consumed, 'projectId' | 'branchId'> & Partial<Consumed>;
 
 /**
- * Projects with a compute that was awake, or sent something, since it was metered, or all. What a deleted project
- * stores is not counted.
+ * Projects with a compute that is awake, or has sent something since it was metered, and those with a branch that has
+ * changed its size. Each part has an index of its own, so that what sleeps is not looked at.
  */
-export async function selectProjectsToMeter(sql: Sql, isForAll: boolean): Promise<ProjectId[]> {
+export async function selectProjectsToMeter(sql: Sql): Promise<ProjectId[]> {
   const rows = await sql<{ id: ProjectId }[]>`
-    select p.id from projects p where ${isForAll} and p.deleting_at is null or exists (
-      select 1 from endpoints e where e.project_id = p.id and e.started_at is not null and (
-        e.current_state = 'active' or e.suspended_at > coalesce(e.metered_until, e.started_at)))
-      or exists (select 1 from transfers t where t.project_id = p.id)
-    order by p.id`;
+    select project_id as id from endpoints where current_state = 'active' and started_at is not null
+    union
+    select project_id from transfers
+    union
+    select b.project_id from branches b join projects p on p.id = b.project_id and p.deleting_at is null
+    where b.is_resized and b.deleting_at is null
+    order by 1`;
   return rows.map(({ id }) => id);
 }
 
@@ -59,18 +64,20 @@ export async function lockFreeProjects(tx: Tx, ids: readonly ProjectId[]): Promi
 
 /**
  * Time that computes of some projects, or one compute, were awake, up to now or to when they fell asleep; without
- * limits, at their smallest size. The caller holds their projects, as with everything that meters.
+ * limits, at their smallest size. The caller holds their projects, as with everything that meters. One compute is
+ * waited for, and counts although it was deleted: nobody looks at it again once it sleeps.
  */
 export async function meterTime(tx: Tx, now: Date, of: readonly ProjectId[] | EndpointId): Promise<Part[]> {
-  const chosen = typeof of === 'string' ? tx`id = ${of}` : tx`project_id = any(${[...of]})`;
+  const isOne = typeof of === 'string';
+  const chosen = isOne ? tx`id = ${of}` : tx`project_id = any(${[...of]}) and deleting_at is null`;
   return tx<Part[]>`
     with span as (
       select id, greatest(metered_until, started_at) as since,
         case when current_state = 'active' then ${now}::timestamptz else suspended_at end as until
       from endpoints
-      where started_at is not null and deleting_at is null and ${chosen} and (
+      where started_at is not null and ${chosen} and (
         current_state = 'active' or suspended_at > started_at and suspended_at > coalesce(metered_until, started_at))
-      for update skip locked
+      for update ${isOne ? tx`` : tx`skip locked`}
     )
     update endpoints e set metered_until = span.until from span
     where e.id = span.id and span.until > span.since
@@ -156,20 +163,7 @@ export async function moveMeteredWal(tx: Tx, from: BranchId, to: BranchId | null
   await tx`update branches set metered_wal = null, metered_wal_bytes = null where id = ${from}`;
 }
 
-export async function meterStorage(tx: Tx, now: Date, projectIds: readonly ProjectId[]): Promise<Part[]> {
-  return tx<Part[]>`
-    with seen as (
-      select id, coalesce(metered_until, ${now}::timestamptz) as since from branches
-      where logical_size is not null and deleting_at is null and project_id = any(${[...projectIds]})
-        and exists (select 1 from projects p where p.id = project_id and p.deleting_at is null)
-      for update skip locked
-    )
-    update branches b set metered_until = ${now} from seen where b.id = seen.id
-    returning b.project_id, b.id as branch_id,
-      (b.logical_size * extract(epoch from ${now}::timestamptz - seen.since) / 3600)::float8 as storage`;
-}
-
-const nothing = { active: 0, compute: 0, cpu: 0, written: 0, transfer: 0, storage: 0 };
+const nothing = { active: 0, compute: 0, cpu: 0, written: 0, transfer: 0, storage: 0, spanned: 0 };
 const counters = Object.keys(nothing) as (keyof typeof nothing)[];
 
 export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date): Promise<void> {
@@ -183,7 +177,7 @@ export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date):
   if (sums.size === 0) return;
   const rows = tx`
     jsonb_to_recordset(${JSON.stringify([...sums.values()])}::text::jsonb) as s("projectId" text, "branchId" text,
-      active float8, compute float8, cpu float8, written float8, transfer float8, storage float8)`;
+      active float8, compute float8, cpu float8, written float8, transfer float8, storage float8, spanned float8)`;
   const period = periodOf(now);
   // Sent together, which is one round trip.
   await Promise.all([
@@ -191,7 +185,7 @@ export async function addConsumption(tx: Tx, parts: readonly Part[], now: Date):
       insert into consumption_hours as c (project_id, branch_id, hour, is_root, active_seconds, compute_unit_seconds,
         cpu_seconds, written_bytes, transfer_bytes, storage_byte_seconds, logical_bytes)
       select s."projectId", s."branchId", date_trunc('hour', ${now}::timestamptz, 'UTC'), b.parent_id is null, s.active,
-        s.compute, s.cpu, s.written, s.transfer, s.storage * 3600, coalesce(b.logical_size, 0)
+        s.compute, s.cpu, s.written, s.transfer, (s.storage - s.spanned) * 3600, coalesce(b.logical_size, 0)
       from ${rows} join branches b on b.id = s."branchId"
       on conflict (branch_id, hour) do update set
         active_seconds = c.active_seconds + excluded.active_seconds,
@@ -230,46 +224,4 @@ export const usageAt = (usage: Usage, now: Date): Usage => (usage.period === per
 export function periodBounds(now: Date): { readonly start: Date; readonly end: Date } {
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   return { start: new Date(Date.UTC(year, month, 1)), end: new Date(Date.UTC(year, month + 1, 1)) };
-}
-
-export interface ConsumptionRow {
-  readonly projectId: ProjectId;
-  /** Null in a sum over all branches of a project. */
-  readonly branchId: BranchId | null;
-  readonly start: Date;
-  readonly activeSeconds: number;
-  readonly computeUnitSeconds: number;
-  readonly cpuSeconds: number;
-  readonly writtenBytes: number;
-  readonly transferBytes: number;
-  readonly rootByteHours: number;
-  readonly childByteHours: number;
-  readonly logicalBytes: number;
-}
-
-/** Oldest first. */
-export async function selectConsumption(
-  sql: Sql,
-  query: {
-    readonly projectIds: readonly string[];
-    readonly branchIds: readonly string[] | null;
-    readonly from: Date;
-    readonly to: Date;
-    readonly unit: 'hour' | 'day' | 'month';
-    readonly by: 'project' | 'branch';
-  },
-): Promise<ConsumptionRow[]> {
-  const branch = query.by === 'branch' ? sql`branch_id` : sql`null::text`;
-  return sql<ConsumptionRow[]>`
-    select project_id, ${branch} as branch_id, date_trunc(${query.unit}, hour, 'UTC') as start,
-      sum(active_seconds) as active_seconds, sum(compute_unit_seconds) as compute_unit_seconds,
-      sum(cpu_seconds) as cpu_seconds, sum(written_bytes) as written_bytes,
-      sum(transfer_bytes) as transfer_bytes,
-      coalesce(sum(storage_byte_seconds) filter (where is_root), 0) / 3600 as root_byte_hours,
-      coalesce(sum(storage_byte_seconds) filter (where not is_root), 0) / 3600 as child_byte_hours,
-      max(logical_bytes)::float8 as logical_bytes
-    from consumption_hours
-    where project_id = any(${[...query.projectIds]}) and hour >= ${query.from} and hour < ${query.to}
-      and (${query.branchIds === null} or branch_id = any(${[...(query.branchIds ?? [])]}))
-    group by 1, 2, 3 order by 1, 2, 3`;
 }

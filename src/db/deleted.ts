@@ -31,13 +31,6 @@ export async function recoverEndpoints(sql: Sql, branchId: BranchId): Promise<vo
     where branch_id = ${branchId} and recoverable_until is not null`;
 }
 
-/** The time that something was deleted for is not counted as storage. */
-export async function skipMetering(sql: Sql, of: { projectId: ProjectId; branchId?: BranchId }, now: Date) {
-  await sql`
-    update branches set metered_until = ${now} where project_id = ${of.projectId} and metered_until is not null
-      and (${of.branchId ?? null}::text is null or id = ${of.branchId ?? null})`;
-}
-
 /** Users may have changed at a provider elsewhere while nobody read them. */
 export async function readUsersAnew(sql: Sql, projectId: ProjectId): Promise<void> {
   await sql`update auth_integrations set poll_at = now() where project_id = ${projectId}`;

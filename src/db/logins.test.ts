@@ -3,6 +3,7 @@ import { makeProject } from '../../test/helpers/commands.ts';
 import { makeCore, type TestCore } from '../../test/helpers/core.ts';
 import { selectPendingCatalog } from '../core/catalog.ts';
 import { selectLogin } from './logins.ts';
+import { insertRows, selectRows } from './rows.ts';
 
 let made: TestCore;
 beforeAll(async () => {
@@ -13,10 +14,10 @@ afterAll(() => made.close());
 test('a login and a start read the roles and databases of their branch alone, however many there are', async () => {
   const { branch, endpoint, role } = await makeProject(made);
   const { database } = made.core;
-  await database.sql`
-    insert into branches
-    select (jsonb_populate_record(b, jsonb_build_object('id', 'br-many-' || i, 'name', 'many ' || i, 'is_default', false))).*
-    from branches b, generate_series(1, 3000) i where b.id = ${branch.id}`;
+  const [row] = await selectRows(database.sql, 'branches', database.sql`t.id = ${branch.id}`);
+  const copy = (i: number) => ({ ...row, id: `br-many-${i}`, name: `many ${i}`, is_default: false });
+  const many = Array.from({ length: 3_000 }, (_, i) => copy(i));
+  await database.transaction((tx) => insertRows(tx, 'branches', many));
   await database.sql`insert into roles (branch_id, name) select id, 'many' from branches where id like 'br-many-%'`;
   await database.sql`
     insert into databases (branch_id, name, owner_name) select id, 'many', 'many' from branches where id like 'br-many-%'`;

@@ -17,6 +17,7 @@ const tables = [
   'auth_integrations',
   'auth_user_changes',
   'consumption_hours',
+  'stored_spans',
   'saved_queries',
 ] as const;
 
@@ -50,6 +51,7 @@ export async function selectProjectRows(sql: Sql, id: ProjectId): Promise<Projec
     auth_user_changes: sql`
       t.project_id in (select provider_project_id from auth_integrations where project_id = ${id}) order by seq`,
     consumption_hours: ofProject,
+    stored_spans: ofProject,
     saved_queries: ofProject,
   };
   const found: Partial<Record<ProjectTable, TableRow[]>> = {};

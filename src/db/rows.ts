@@ -23,7 +23,8 @@ export async function insertRows(
   // Those of the table that is here: what the rows call theirs is not put into a statement.
   const columns = await tx<{ name: string }[]>`
     select quote_ident(attname) as name from pg_attribute
-    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attname <> ${numbered ?? ''}`;
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+      and attname <> ${numbered ?? ''}`;
   const list = columns.map(({ name }) => name).join(', ');
   await tx`
     insert into ${tx(table)} (${tx.unsafe(list)})

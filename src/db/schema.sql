@@ -179,6 +179,8 @@ create table branches (
   restored_as text,
   restore_status text,
   history_due_at timestamp with time zone default now() not null,
+  metered_size bigint,
+  is_resized boolean generated always as ((logical_size IS DISTINCT FROM metered_size)) stored not null,
   constraint branches_pkey PRIMARY KEY (id),
   constraint branches_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id),
   constraint branches_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES branches(id),
@@ -194,6 +196,7 @@ CREATE INDEX branches_history_due ON catnap.branches USING btree (history_due_at
 CREATE INDEX branches_history_unknown ON catnap.branches USING btree (id) WHERE ((history IS NULL) AND (deleting_at IS NULL));
 CREATE UNIQUE INDEX branches_name ON catnap.branches USING btree (project_id, name) WHERE (deleting_at IS NULL);
 CREATE INDEX branches_recoverable ON catnap.branches USING btree (recoverable_until) WHERE (recoverable_until IS NOT NULL);
+CREATE INDEX branches_resized ON catnap.branches USING btree (project_id) WHERE (is_resized AND (deleting_at IS NULL));
 CREATE INDEX branches_slots ON catnap.branches USING btree (id) WHERE (replication_slots IS NOT NULL);
 
 create table console_links (
@@ -353,6 +356,7 @@ CREATE INDEX endpoints_disk_guard ON catnap.endpoints USING btree (id) WHERE (di
 CREATE INDEX endpoints_of_branch ON catnap.endpoints USING btree (branch_id);
 CREATE INDEX endpoints_of_project ON catnap.endpoints USING btree (project_id);
 CREATE UNIQUE INDEX endpoints_read_write ON catnap.endpoints USING btree (branch_id) WHERE ((type = 'read_write'::text) AND (deleting_at IS NULL));
+CREATE INDEX endpoints_reserved ON catnap.endpoints USING btree (id) WHERE (reserved_cu IS NOT NULL);
 CREATE INDEX endpoints_running ON catnap.endpoints USING btree (id) WHERE (current_state = 'active'::text);
 
 create table idempotency_keys (
@@ -582,6 +586,18 @@ create table snapshots (
 );
 CREATE INDEX snapshots_expiry ON catnap.snapshots USING btree (expires_at) WHERE (deleting_at IS NULL);
 CREATE UNIQUE INDEX snapshots_slug ON catnap.snapshots USING btree (project_id, slug) WHERE (deleting_at IS NULL);
+
+create table stored_spans (
+  project_id text not null,
+  branch_id text not null,
+  is_root boolean not null,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  bytes bigint not null,
+  constraint stored_spans_pkey PRIMARY KEY (branch_id, since),
+  constraint stored_spans_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX stored_spans_of_project ON catnap.stored_spans USING btree (project_id, until);
 
 create table transfer_reports (
   reporter uuid not null,

@@ -170,7 +170,10 @@ async function admit(running: Running, wish: ProjectWish): Promise<Admitted> {
   });
   const notes: string[] = [];
   const rows = withoutUnstored(running, found.rows, notes);
-  const stored = { rows, box: await readStoredBox(restoring, projectId) };
+  const { lastCommitAt, until } = system;
+  const end = lastCommitAt ?? until;
+  const box = await readStoredBox(restoring, projectId);
+  const stored = { rows, box, until: end === null ? null : new Date(end) };
   const ids = chooseIds(rows, wish.asNew);
   if (wish.asNew) {
     await takeLock(running, idIn(ids, projectId));

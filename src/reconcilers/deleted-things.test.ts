@@ -69,15 +69,21 @@ test('what was recovered, or deleted again, since it was due is left alone', asy
   await sql`update projects set recoverable_until = now() - interval '1 s'`;
   // Somebody holds the project while the turn has already found it, and brings it back.
   let release = () => {};
-  const held = new Promise<void>((resolve) => {
+  const released = new Promise<void>((resolve) => {
     release = resolve;
+  });
+  let begin = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
   });
   const holding = made.core.database.transaction(async (tx) => {
     await tx`select 1 from projects where id = ${project.id} for update`;
-    await held;
+    begin();
+    await released;
     const early = { ...commandScope(made.core, tx), clock: { now: () => new Date(Date.now() - dayMs) } };
     await recoverProject(early, made.caller, project.id);
   });
+  await begun;
   const turning = turn();
   await eventually(async () => {
     const waiting = await sql`
@@ -94,9 +100,13 @@ test('what was recovered, or deleted again, since it was due is left alone', asy
 test('storage is not counted for the time that something was deleted', async () => {
   const { project, remove } = await makeAwake();
   const { sql } = made.core.database;
-  await sql`update branches set metered_until = now() - interval '3 days', logical_size = 1000`;
+  await sql`update branches set metered_until = now() - interval '3 days', logical_size = 1000, metered_size = 1000`;
   await remove();
   await drain(made.core, driver);
+  const stored = async () =>
+    (await sql`select extract(epoch from sum(until - since)) / 86400 as days from stored_spans`)[0]?.days;
+  expect(Number(await stored())).toBeCloseTo(3, 2);
+  expect([...(await sql`select 1 from branches where metered_until is not null`)]).toEqual([]);
   await command(made, (scope) => recoverProject(scope, made.caller, project.id));
   const [branch] = await sql`select metered_until > now() - interval '1 minute' as anew from branches`;
   expect(branch?.anew).toBe(true);

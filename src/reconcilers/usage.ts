@@ -1,7 +1,7 @@
 /**
- * Four times a minute: what computes used is recorded for the graphs and added to what they consumed, and every running
- * compute is held to its size. Kernel counters come with one call for all; servers themselves are asked once a minute.
- * Nothing here counts as activity, and nothing wakes a compute.
+ * Four times a minute: what computes used is recorded for the graphs and added to what they consumed, changed sizes of
+ * branches are noted, and every running compute is held to its size. Kernel counters come with one call for all;
+ * servers themselves are asked once a minute. Nothing here counts as activity, and nothing wakes a compute.
  */
 import type { ComputeSample } from '../compute/interface/driver.ts';
 import type { ServerMeasures, WrittenLog } from '../compute/interface/measures.ts';
@@ -11,15 +11,14 @@ import {
   addConsumption,
   lockFreeProjects,
   meterCpu,
-  meterStorage,
   meterTime,
   meterWritten,
   selectProjectsToMeter,
 } from '../db/consumption.ts';
 import { insertSamples, type SampleRow, thinSamples } from '../db/samples.ts';
 import { type RunningCompute, selectRunningComputes } from '../db/sizes.ts';
+import { meterStorage } from '../db/storage.ts';
 import { meterTransfers } from '../db/transfers.ts';
-import { minuteMs } from '../lib/clock.ts';
 import type { BranchId, EndpointId, ProjectId } from '../lib/ids.ts';
 import { memoryKillReports } from './memory-kills.ts';
 import { makeReconciler, type Reconciler, type ReconcilerParts } from './reconciler.ts';
@@ -36,25 +35,17 @@ interface Seen {
 
 export function makeUsage(): Reconciler {
   const lastAt = { minute: '', tenMinutes: '' };
-  let lastOfAll = '';
   return makeReconciler('usage', 15_000, async (parts) => {
     const { sql } = parts.core.database;
     const now = parts.core.clock.now();
     const resolution = resolutionOf(now, lastAt);
-    // What sleeps keeps its size, so its storage may be added up later; in the last minute of an hour, for that hour.
-    const tenMinutesSoon = new Date(now.getTime() + minuteMs).toISOString().slice(0, 15);
-    const isForAll = tenMinutesSoon !== lastOfAll;
-    lastOfAll = tenMinutesSoon;
     const seen = await observeAll(parts, resolution >= 60);
     const rows = seen.map((one) => asRow(one, now, resolution));
     return [
       ...memoryKillReports(parts, seen),
       ...seen.map((one) => ({ subject: one.compute.id, work: () => holdToSize(parts, one) })),
       { subject: 'samples', work: () => insertSamples(sql, rows) },
-      {
-        subject: 'consumption',
-        work: () => meter(parts, seen, now, { isForAll, withStorage: isForAll || resolution >= 60 }),
-      },
+      { subject: 'consumption', work: () => meter(parts, seen, now) },
       ...(resolution === 600 ? [{ subject: 'old samples', work: () => thinSamples(sql, now) }] : []),
     ];
   });
@@ -130,13 +121,8 @@ function asRow({ compute, sample, measures }: Seen, at: Date, resolution: number
 }
 
 /** Some projects at a time: they are locked meanwhile, and a wake may wait for one of them. */
-async function meter(
-  { core }: ReconcilerParts,
-  seen: readonly Seen[],
-  now: Date,
-  { isForAll, withStorage }: { readonly isForAll: boolean; readonly withStorage: boolean },
-): Promise<void> {
-  const projectIds = await selectProjectsToMeter(core.database.sql, isForAll);
+async function meter({ core }: ReconcilerParts, seen: readonly Seen[], now: Date): Promise<void> {
+  const projectIds = await selectProjectsToMeter(core.database.sql);
   for (let from = 0; from < projectIds.length; from += projectsAtOnce) {
     const some = projectIds.slice(from, from + projectsAtOnce);
     await core.database.transaction(async (tx) => {
@@ -147,7 +133,7 @@ async function meter(
         ...(await meterCpu(tx, cpu)),
         ...(await meterWritten(tx, wal)),
         ...(await meterTransfers(tx, held)),
-        ...(withStorage ? await meterStorage(tx, now, held) : []),
+        ...(await meterStorage(tx, now, held)),
       ];
       await addConsumption(tx, parts, now);
     });

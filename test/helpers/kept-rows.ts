@@ -7,17 +7,26 @@ import type { Sql } from '../../src/db/client.ts';
 
 const schema = 'kept';
 
+interface Table {
+  readonly name: string;
+  /** Without those that the database works out. */
+  readonly columns: string;
+}
+
 /** Those whose rows go when a project goes, parents first; and what commands remember of themselves. */
-async function listTables(sql: Sql): Promise<string[]> {
-  const rows = await sql<{ name: string }[]>`
+async function listTables(sql: Sql): Promise<Table[]> {
+  return sql<Table[]>`
     with recursive owned (id, depth) as (
       select 'projects'::regclass::oid, 0
       union
       select c.conrelid, o.depth + 1 from pg_constraint c join owned o on c.confrelid = o.id
       where c.contype = 'f' and c.conrelid <> c.confrelid and o.depth < 20)
-    select c.relname as name from owned o join pg_class c on c.oid = o.id group by c.relname
-    order by max(o.depth), c.relname`;
-  return [...rows.map(({ name }) => name), 'idempotency_keys'];
+    select c.relname as name, (
+        select string_agg(quote_ident(attname), ', ') from pg_attribute
+        where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = '') as columns
+    from pg_class c left join (select id, max(depth) as depth from owned group by id) o on o.id = c.oid
+    where o.id is not null or c.oid = 'idempotency_keys'::regclass
+    order by o.depth nulls last, c.relname`;
 }
 
 export class KeptRows {
@@ -31,8 +40,8 @@ export class KeptRows {
 
   static async open(sql: Sql): Promise<KeptRows> {
     const tables = await listTables(sql);
-    const each = (write: (name: string, kept: string) => string) =>
-      tables.map((name) => write(name, `${schema}.${name}`)).join('\n');
+    const each = (write: (name: string, kept: string, columns: string) => string) =>
+      tables.map(({ name, columns }) => write(name, `${schema}.${name}`, columns)).join('\n');
     await sql.unsafe(`
       create schema ${schema};
       ${each((name, kept) => `create unlogged table ${kept} (like ${name});`)}
@@ -54,9 +63,10 @@ export class KeptRows {
       create procedure ${schema}.put_back(filled text[]) language plpgsql as $$ begin
         call ${schema}.remove();
         ${each(
-          (name, kept) => `
+          (name, kept, columns) => `
           if '${name}' = any(filled) then
-            insert into ${name} overriding system value select * from ${kept} on conflict do nothing;
+            insert into ${name} (${columns}) overriding system value select ${columns} from ${kept}
+            on conflict do nothing;
           end if;`,
         )}
       end $$`);

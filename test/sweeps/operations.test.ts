@@ -439,7 +439,7 @@ async function bringCopy(made: CreatedProject) {
   const rows = await selectProjectRows(test.core.database.sql, made.project.id);
   const origin = { from: 'file:///store', installationId: 'elsewhere', at: null };
   const options = { ids: chooseIds(rows, true), asNew: true, organizationId: null, origin };
-  const stored = { rows, box: test.core.box };
+  const stored = { rows, box: test.core.box, until: null };
   return (await command(test, (scope) => admitProject(scope, stored, options))).awaited;
 }
 

@@ -59,7 +59,7 @@ export function branchContentRoutes(app: App, parts: ApiParts): void {
     write(parts, request, async (scope, caller) => {
       const input = restoreInput(branchAddress(request.params), request.body);
       const { branch, operations } = await restoreBranch(scope, caller, input);
-      return { branch: branchView(branch), operations: operationViews(operations) };
+      return { branch: branchView(branch, parts.clock.now()), operations: operationViews(operations) };
     }),
   );
 }

@@ -69,7 +69,10 @@ export function branchRoutes(app: App, parts: ApiParts): void {
     }
     return write(parts, request, async (scope, caller) => {
       const made = await createBranch(scope, caller, projectId, branchInput(request.body));
-      return createdBranchView(parts.config, made, { hasPasswords: isAllowed(caller, 'everything') });
+      return createdBranchView(parts.config, made, {
+        hasPasswords: isAllowed(caller, 'everything'),
+        now: parts.clock.now(),
+      });
     });
   });
 
@@ -85,7 +88,7 @@ export function branchRoutes(app: App, parts: ApiParts): void {
     ask(parts, request, async (scope, caller) => {
       const { projectId, branchId } = branchAddress(request.params);
       const branch = await getBranch(scope, caller, projectId, branchId);
-      return { branch: branchView(branch), annotation: annotationView(branch) };
+      return { branch: branchView(branch, parts.clock.now()), annotation: annotationView(branch) };
     }),
   );
 }
@@ -103,7 +106,8 @@ function listRoutes(app: App, parts: ApiParts): void {
   app.get(collection, { schema: list }, (request) =>
     ask(parts, request, async (scope, caller) => {
       const page = branchPage(request.query);
-      return branchesView(page, await listBranches(scope, caller, projectAddress(request.params).projectId, page));
+      const found = await listBranches(scope, caller, projectAddress(request.params).projectId, page);
+      return branchesView(page, found, parts.clock.now());
     }),
   );
 
@@ -137,7 +141,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
   app.patch(member, { schema: update }, (request) =>
     write(parts, request, async (scope, caller) => {
       const changed = await updateBranchOf(scope, caller, branchAddress(request.params), branchChange(request.body));
-      return { branch: branchView(changed), operations: [] };
+      return { branch: branchView(changed, parts.clock.now()), operations: [] };
     }),
   );
 
@@ -156,7 +160,7 @@ function changeRoutes(app: App, parts: ApiParts): void {
     write(parts, request, async (scope, caller) => {
       const { projectId, branchId } = branchAddress(request.params);
       const deleted = await deleteBranch(scope, caller, projectId, branchId, request.query.hard_delete);
-      return { branch: branchView(deleted.branch), operations: operationViews(deleted.operations) };
+      return { branch: branchView(deleted.branch, parts.clock.now()), operations: operationViews(deleted.operations) };
     }),
   );
 
@@ -176,7 +180,8 @@ function changeRoutes(app: App, parts: ApiParts): void {
     app.post(`${member}/${name}`, { schema }, (request) =>
       write(parts, request, async (scope, caller) => {
         const { projectId, branchId } = branchAddress(request.params);
-        return { branch: branchView(await setDefaultBranch(scope, caller, projectId, branchId)), operations: [] };
+        const changed = await setDefaultBranch(scope, caller, projectId, branchId);
+        return { branch: branchView(changed, parts.clock.now()), operations: [] };
       }),
     );
   }

@@ -116,7 +116,13 @@ describe('the metrics of a compute', () => {
     const reply = (await api.call('GET', project)).json();
     expect(reply.project).toMatchObject({ ...counters, data_storage_bytes_hour: 7 });
     expect((await api.call('GET', `${project}/branches`)).json().branches[0]).toMatchObject(counters);
+    // Nobody takes them away when the month ends.
     await sql`update projects set usage = ${sql.json({ ...usage, period: '2026-03' })}`;
-    expect((await api.call('GET', project)).json().project).toMatchObject({ active_time_seconds: 0 });
+    await sql`update branches set usage = ${sql.json({ ...usage, period: '2026-03' })}`;
+    const none = { cpu_used_sec: 0, compute_time_seconds: 0, active_time_seconds: 0, written_data_bytes: 0 };
+    expect((await api.call('GET', project)).json().project).toMatchObject({ ...none, data_storage_bytes_hour: 0 });
+    expect((await api.call('GET', `${project}/branches`)).json().branches[0]).toMatchObject(none);
+    const [listed] = (await api.call('GET', '/api/v2/projects')).json().projects;
+    expect(listed).toMatchObject({ cpu_used_sec: 0, active_time: 0 });
   });
 });

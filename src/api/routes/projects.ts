@@ -158,7 +158,7 @@ function listRoutes(app: App, parts: ApiParts): void {
   };
   app.get('/projects', { schema: list }, (request) =>
     ask(parts, request, async (scope, caller) =>
-      projectsView(parts.config, await listProjects(scope, caller, projectPage(request.query))),
+      projectsView(parts.config, await listProjects(scope, caller, projectPage(request.query)), parts.clock.now()),
     ),
   );
 

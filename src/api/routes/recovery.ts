@@ -42,7 +42,9 @@ export function recoveryRoutes(app: App, parts: ApiParts): void {
   app.post(`${project}/recover`, { schema: recoverOfProject }, (request) =>
     write(parts, request, async (scope, caller) => {
       const found = await recoverProject(scope, caller, projectAddress(request.params).projectId);
-      return { project: projectView(config, found.project, clock.now()), branches: found.branches.map(branchView) };
+      const now = clock.now();
+      const branches = found.branches.map((row) => branchView(row, now));
+      return { project: projectView(config, found.project, now), branches };
     }),
   );
 
@@ -79,7 +81,7 @@ function branchRoutes(app: App, parts: ApiParts): void {
       const { projectId, branchId } = branchAddress(request.params);
       const found = await recoverBranch(scope, caller, projectId, branchId);
       const endpoints = found.endpoints.map((row) => endpointView(parts.config, row));
-      return { branch: branchView(found.branch), endpoints };
+      return { branch: branchView(found.branch, parts.clock.now()), endpoints };
     }),
   );
 
@@ -95,7 +97,7 @@ function branchRoutes(app: App, parts: ApiParts): void {
     write(parts, request, async (scope, caller) => {
       const { projectId, branchId } = branchAddress(request.params);
       const purged = await purgeBranch(scope, caller, projectId, branchId);
-      return { branch: branchView(purged.branch), operations: operationViews(purged.operations) };
+      return { branch: branchView(purged.branch, parts.clock.now()), operations: operationViews(purged.operations) };
     }),
   );
 }

@@ -126,7 +126,8 @@ function restoreRoutes(app: App, parts: ApiParts): void {
     write(parts, request, async (scope, caller) => {
       const input = snapshotRestoreInput(request.query, request.body);
       const address = snapshotAddress(request.params);
-      return restoredSnapshotView(parts.config, await restoreSnapshot(scope, caller, address, input));
+      const restored = await restoreSnapshot(scope, caller, address, input);
+      return restoredSnapshotView(parts.config, restored, parts.clock.now());
     }),
   );
 

@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import type { Branch, BranchPage } from '../../core/branch.ts';
 import type { BranchInput, CreatedBranch } from '../../core/branch-create.ts';
 import type { RestoreInput } from '../../core/branch-restore.ts';
+import { usageAt } from '../../core/project.ts';
 import { isOverSize } from '../../core/quota.ts';
 import { asBranchId } from '../../lib/ids.ts';
 import type { ReplicationSlot } from '../../lib/model.ts';
@@ -25,7 +26,7 @@ import { endpointOptions, endpointView } from './endpoint.ts';
 import { operationViews } from './operation.ts';
 import { roleView } from './role.ts';
 
-export function branchView(row: Branch): Static<typeof BranchSchema> {
+export function branchView(row: Branch, now: Date): Static<typeof BranchSchema> {
   return {
     id: row.id,
     project_id: row.projectId,
@@ -44,7 +45,7 @@ export function branchView(row: Branch): Static<typeof BranchSchema> {
     primary: row.isDefault,
     default: row.isDefault,
     protected: row.protected,
-    ...usageView(row.usage),
+    ...usageView(usageAt(row.usage, now)),
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
     ...present({ expires_at: optionalTime(row.expiresAt), last_reset_at: optionalTime(row.lastResetAt) }),
@@ -94,10 +95,10 @@ export function annotationView(row: Branch): Static<typeof Annotation> {
 export function createdBranchView(
   config: ApiConfig,
   made: CreatedBranch,
-  { hasPasswords }: { readonly hasPasswords: boolean },
+  { hasPasswords, now }: { readonly hasPasswords: boolean; readonly now: Date },
 ): Static<typeof BranchCreateReply> {
   return {
-    branch: branchView(made.branch),
+    branch: branchView(made.branch, now),
     endpoints: made.endpoints.map((row) => endpointView(config, row)),
     operations: operationViews(made.operations),
     roles: made.roles.map((row) => roleView(row)),
@@ -109,10 +110,11 @@ export function createdBranchView(
 export function branchesView(
   page: BranchPage,
   list: { readonly branches: readonly Branch[]; readonly next: BranchPage['cursor'] },
+  now: Date,
 ): Static<typeof BranchesReply> {
   const annotated = list.branches.filter((row) => Object.keys(row.annotation).length > 0);
   return {
-    branches: list.branches.map(branchView),
+    branches: list.branches.map((row) => branchView(row, now)),
     annotations: Object.fromEntries(annotated.map((row) => [row.id, annotationView(row)])),
     pagination: {
       ...present({ next: list.next === null ? null : encodeBranchCursor(page, list.next) }),

@@ -40,7 +40,7 @@ type ProjectView = Static<typeof ProjectSchema>;
 /** Not enforced: the disk is the limit. */
 const branchSizeLimitMib = 16 * 1024 * 1024;
 
-function sharedView(config: ApiConfig, row: Project) {
+function sharedView(config: ApiConfig, row: Project, now: Date) {
   return {
     id: row.id,
     platform_id: config.driver,
@@ -54,7 +54,7 @@ function sharedView(config: ApiConfig, row: Project) {
     branch_logical_size_limit: branchSizeLimitMib,
     branch_logical_size_limit_bytes: branchSizeLimitMib * 1024 * 1024,
     store_passwords: row.storePasswords,
-    cpu_used_sec: whole(row.usage.cpu),
+    cpu_used_sec: whole(usageAt(row.usage, now).cpu),
     creation_source: 'console',
     created_at: time(row.createdAt),
     updated_at: time(row.updatedAt),
@@ -73,7 +73,7 @@ export function projectView(config: ApiConfig, row: Project, now: Date): Project
   const usage = usageAt(row.usage, now);
   const { start, end } = periodBounds(now);
   return {
-    ...sharedView(config, row),
+    ...sharedView(config, row, now),
     ...usageView(usage),
     data_storage_bytes_hour: whole(usage.storage),
     history_retention_seconds: row.historyRetentionSeconds,
@@ -127,10 +127,11 @@ const countsView = (contents: Contents | undefined, { deletingAt }: Project) =>
 export function projectsView(
   config: ApiConfig,
   list: Awaited<ReturnType<typeof listProjects>>,
+  now: Date,
 ): Static<typeof ProjectsReply> {
   const projects: Static<typeof ProjectListItem>[] = list.projects.map((row) => ({
-    ...sharedView(config, row),
-    active_time: whole(row.usage.active),
+    ...sharedView(config, row, now),
+    active_time: whole(usageAt(row.usage, now).active),
     ...lastActiveView(list.contents.get(row.id)),
     ...countsView(list.contents.get(row.id), row),
     history_retention_seconds: row.historyRetentionSeconds,
@@ -160,7 +161,7 @@ export function createdProjectView(
     roles: [roleView(made.role, made.password)],
     databases: [databaseView(made.database)],
     operations: operationViews(made.operations),
-    branch: branchView(made.branch),
+    branch: branchView(made.branch, now),
     endpoints: [endpointView(config, made.endpoint)],
   };
 }

@@ -67,9 +67,10 @@ export function snapshotRestoreInput(
 export function restoredSnapshotView(
   config: ApiConfig,
   { branch, endpoints, operations }: RestoredSnapshot,
+  now: Date,
 ): Static<typeof SnapshotRestoreReply> {
   return {
-    branch: branchView(branch),
+    branch: branchView(branch, now),
     endpoints: endpoints.map((row) => endpointView(config, row)),
     operations: operationViews(operations),
   };
