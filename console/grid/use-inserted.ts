@@ -1,4 +1,4 @@
-/** A row that has just been added is chosen and brought onto the screen, since it may stand hundreds of rows below it. */
+/** Brings a row that has just been added onto the screen: it may stand hundreds of rows below. */
 import { useEffect, useRef } from 'react';
 import { cellAt } from './selection.ts';
 import type { Grid } from './use-grid.ts';

@@ -1,4 +1,4 @@
-/** The names of a project's branches, for what operations are about: also of deleted ones, whose pages offer them back. */
+/** The names of a project's branches for its operations, also of deleted ones, whose pages offer them back. */
 import { useQuery } from '@tanstack/react-query';
 import { branchesQuery, deletedQuery, endpointsQuery } from '../api/queries.ts';
 import type { Named } from './words.ts';

@@ -79,7 +79,7 @@ async function passExportOn(proxies: Proxies, request: FastifyRequest, reply: Fa
     .send(answer);
 }
 
-/** Null for a caller that has disconnected: that its query ended without an answer is no failure, and nobody reads one. */
+/** Null for a caller that has disconnected: a query that ends without an answer then is no failure. */
 async function unlessLeft<T>(reply: FastifyReply, answered: Promise<T>): Promise<T | null> {
   try {
     return await answered;
