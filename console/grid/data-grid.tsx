@@ -16,6 +16,7 @@ import { cellId, GridRow } from './grid-row.tsx';
 import type { Cell } from './selection.ts';
 import { noTypeNames } from './types.ts';
 import { type Grid, type GridContent, useGrid } from './use-grid.ts';
+import { useInserted } from './use-inserted.ts';
 
 type Content = Pick<GridContent, 'fields' | 'rows'> & Partial<GridContent>;
 
@@ -34,6 +35,7 @@ interface DataGridProps extends Content {
 export function DataGrid({ label, note, fileName, exports = [], tools, ...content }: DataGridProps) {
   const { fields, rows, typeNames = noTypeNames, table = 'result', sorting, editing, links } = content;
   const grid = useGrid({ fields, rows, typeNames, table, sorting, editing, links });
+  useInserted(grid);
   const id = useId();
   const [viewed, setViewed] = useState<Cell | null>(null);
   const [menu, setMenu] = useState<{ readonly cell: Cell; readonly at: Point } | null>(null);

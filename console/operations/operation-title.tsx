@@ -8,7 +8,7 @@ export function OperationTitle({ operation, named }: { readonly operation: Opera
   const id = operation.endpoint_id ?? operation.branch_id;
   return (
     <>
-      {titleOf(operation)}{' '}
+      {titleOf(operation, subject)}{' '}
       {subject === undefined
         ? id !== undefined && <code className="soft">{id}</code>
         : operation.action !== 'create_timeline' && (

@@ -46,11 +46,11 @@ export interface Subject {
 
 /** What is known of a project, by which ids become names. */
 export interface Named {
-  readonly branches: readonly Branch[];
+  readonly branches: readonly Pick<Branch, 'id' | 'name'>[];
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Undefined for what is gone, and for what is about the whole project. */
+/** Undefined for what is removed for good, and for what is about the whole project. */
 export function subjectOf({ branch_id, endpoint_id }: Operation, { branches, endpoints }: Named): Subject | undefined {
   const endpoint = endpoints.find(({ id }) => id === endpoint_id);
   // A compute may have moved since; the operation is about the branch that it served.
@@ -59,8 +59,10 @@ export function subjectOf({ branch_id, endpoint_id }: Operation, { branches, end
 }
 
 /** `Could not start the compute of`, before the name. */
-export function titleOf(operation: Operation): string {
-  const { doing, done, verb, what } = wordsOf(operation.action);
+export function titleOf(operation: Operation, subject: Subject | undefined): string {
+  const { doing, done, verb, what: whatever } = wordsOf(operation.action);
+  // A snapshot is no branch that has a name here.
+  const what = operation.action === 'delete_timeline' && subject !== undefined ? 'branch' : whatever;
   const begin = { finished: done, error: `Could not ${verb}`, cancelled: 'Cancelled:', skipped: 'Not needed:' }[
     operation.status as string
   ];

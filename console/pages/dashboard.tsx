@@ -5,6 +5,7 @@ import type { Branch, Project } from '../api/generated.ts';
 import { branchesQuery, deletedQuery, endpointsQuery, operationsQuery, projectQuery } from '../api/queries.ts';
 import { BranchTree } from '../branches/branch-tree.tsx';
 import { OperationList } from '../operations/operation-list.tsx';
+import { useNamed } from '../operations/use-named.ts';
 import { Ago, Card, CopyableId, PageHead } from '../ui/bits.tsx';
 import { Button } from '../ui/button.tsx';
 import { Icon } from '../ui/icons.tsx';
@@ -34,6 +35,7 @@ function Dashboard({ project }: { readonly project: Project }) {
   const branches = useQuery(branchesQuery(project.id));
   const endpoints = useQuery(endpointsQuery(project.id));
   const operations = useQuery(operationsQuery(project.id, recentOperations));
+  const named = useNamed(project.id);
   return (
     <>
       <title>{`${project.name} · Catnap`}</title>
@@ -64,11 +66,7 @@ function Dashboard({ project }: { readonly project: Project }) {
             <Card title="Activity">
               <Loaded query={operations}>
                 {(found) => (
-                  <OperationList
-                    operations={found.slice(0, listedOperations)}
-                    projectId={project.id}
-                    named={{ branches: branches.data ?? [], endpoints: endpoints.data ?? [] }}
-                  />
+                  <OperationList operations={found.slice(0, listedOperations)} projectId={project.id} named={named} />
                 )}
               </Loaded>
             </Card>

@@ -2,8 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { Operation } from '../api/generated.ts';
-import { branchesQuery, endpointsQuery, operationsQuery } from '../api/queries.ts';
+import { operationsQuery } from '../api/queries.ts';
 import { OperationTitle, OperationTrouble } from '../operations/operation-title.tsx';
+import { useNamed } from '../operations/use-named.ts';
 import { isOpen, type Named, statusNames, statusTones } from '../operations/words.ts';
 import { Ago, Badge, Card, PageHead } from '../ui/bits.tsx';
 import { SelectField } from '../ui/field.tsx';
@@ -29,8 +30,7 @@ export function OperationsPage() {
   const { status = '' } = useSearch({ from: '/projects/$projectId/operations' });
   const navigate = useNavigate({ from: '/projects/$projectId/operations' });
   const operations = useQuery(operationsQuery(projectId, shown));
-  const branches = useQuery(branchesQuery(projectId)).data ?? [];
-  const endpoints = useQuery(endpointsQuery(projectId)).data ?? [];
+  const named = useNamed(projectId);
   return (
     <>
       <title>Operations · Catnap</title>
@@ -47,12 +47,7 @@ export function OperationsPage() {
       </div>
       <Card>
         <Loaded query={operations} lines={8}>
-          {(found) => (
-            <OperationTable
-              operations={found.filter(filters[status] ?? (() => true))}
-              named={{ branches, endpoints }}
-            />
-          )}
+          {(found) => <OperationTable operations={found.filter(filters[status] ?? (() => true))} named={named} />}
         </Loaded>
       </Card>
     </>

@@ -79,14 +79,18 @@ export function Editor(props: EditorProps) {
       ],
     });
     view.current = made;
-    made.focus();
+    // The arrow keys walk between the tabs, and a tab that is shown for the first time must not end that walk.
+    if (document.activeElement?.role !== 'tab') made.focus();
     return () => made.destroy();
   }, []);
 
   useEffect(() => {
     const editor = view.current;
     if (editor === null || editor.state.doc.toString() === props.value) return;
-    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.value } });
+    const changes = { from: 0, to: editor.state.doc.length, insert: props.value };
+    editor.dispatch({ changes, selection: { anchor: props.value.length } });
+    // It was formatted, or comes from the history: the next key is for the text, and not for the button.
+    editor.focus();
   }, [props.value]);
 
   useEffect(() => {

@@ -83,7 +83,7 @@ function OutcomeView({ uri, outcome, runner }: OutcomeViewProps) {
       <p className="result-note" role="status">
         {didText(outcome)}
       </p>
-      <p className="hint">{milliseconds(outcome.ms)}</p>
+      <p className="hint">{tookText(outcome)}</p>
       <Notices outcome={outcome} />
     </div>
   );
@@ -96,6 +96,12 @@ function didText(outcome: RowsOutcome): string {
   return rowCount === null ? words : `${words}: ${count(rowCount, 'row')}`;
 }
 
+/** The results of a transaction come together, so what each statement took is not known. */
+function tookText(outcome: Outcome): string {
+  const took = milliseconds(outcome.ms);
+  return outcome.kind === 'rows' && outcome.isInTransaction ? `${took} for the transaction` : took;
+}
+
 interface RowsViewProps {
   readonly uri: string;
   readonly outcome: RowsOutcome;
@@ -103,7 +109,7 @@ interface RowsViewProps {
 }
 
 function RowsView({ uri, outcome, runner }: RowsViewProps) {
-  const { result, statement, ms, isInTransaction } = outcome;
+  const { result, statement, isInTransaction } = outcome;
   const { types, table } = useResultNames(uri, result.fields);
   const { items, received, cancel } = useExport(uri, statement.text, 'result');
   const isCut = result.hasMore === true;
@@ -118,7 +124,7 @@ function RowsView({ uri, outcome, runner }: RowsViewProps) {
       note={
         <>
           {isCut ? `The first ${count(result.rows.length, 'row')}` : count(result.rows.length, 'row')} ·{' '}
-          {milliseconds(ms)}
+          {tookText(outcome)}
         </>
       }
       tools={
@@ -151,7 +157,7 @@ function Messages({ outcomes }: { readonly outcomes: readonly Outcome[] }) {
           <time dateTime={outcome.at.toISOString()}>{clock.format(outcome.at)}</time>
           <code className="message-query">{outcome.statement.text}</code>
           <span className={outcome.kind === 'error' ? 'message-bad' : undefined}>{messageOf(outcome)}</span>
-          <span className="hint">{milliseconds(outcome.ms)}</span>
+          <span className="hint">{tookText(outcome)}</span>
           <Notices outcome={outcome} />
         </li>
       ))}

@@ -49,10 +49,10 @@ export function Diagram({ uri, tables, chosen, onChoose }: DiagramProps) {
         references.length === 0 ? (
           <Empty title="No table of this database refers to another one by a foreign key." />
         ) : (
-          <>
+          <div className="diagram-view">
             <Drawing references={references} chosen={nameOf(chosen)} onOpen={open} />
             <ReferenceTable references={references} />
-          </>
+          </div>
         )
       }
     </Loaded>

@@ -125,12 +125,15 @@ describe('operations', () => {
     ({ action: 'start_compute', status: 'finished', failures_count: 0, total_duration_ms: 170, ...more }) as Operation;
 
   test('say what they do or did, and name what it was done to', () => {
-    expect(titleOf(operation({ status: 'running' }))).toBe('Starting the compute of');
-    expect(titleOf(operation({}))).toBe('Started the compute of');
-    expect(titleOf(operation({ status: 'error', action: 'create_branch' }))).toBe('Could not create branch');
-    expect(titleOf(operation({ status: 'cancelled' }))).toBe('Cancelled: starting the compute of');
+    expect(titleOf(operation({ status: 'running' }), undefined)).toBe('Starting the compute of');
+    expect(titleOf(operation({}), undefined)).toBe('Started the compute of');
+    expect(titleOf(operation({ status: 'error', action: 'create_branch' }), undefined)).toBe('Could not create branch');
+    expect(titleOf(operation({ status: 'cancelled' }), undefined)).toBe('Cancelled: starting the compute of');
     expect(subjectOf(operation({ endpoint_id: 'ep-1' }), named)?.name).toBe('preview');
     expect(subjectOf(operation({ branch_id: 'br-gone' }), named)).toBeUndefined();
+    const deleted = operation({ action: 'delete_timeline', branch_id: 'br-1' });
+    expect(titleOf(deleted, undefined)).toBe('Deleted branch or snapshot');
+    expect(titleOf(deleted, subjectOf(deleted, named))).toBe('Deleted branch');
   });
 
   test('that failed speak of tries only if there were some', () => {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fastify } from 'fastify';
 import { afterEach, expect, it } from 'vitest';
-import { eventually } from '../../../test/helpers/eventually.ts';
+import { eventually, stays } from '../../../test/helpers/eventually.ts';
 import type { App } from '../kit/app-type.ts';
 import { createProxies } from '../kit/proxies.ts';
 import { sqlRoutes } from './sql.ts';
@@ -23,6 +23,8 @@ interface Started {
   readonly heard: string[];
   /** The connections of the API to the proxy. */
   readonly lines: Socket[];
+  /** What the API reports as failures, as its log would. */
+  readonly failures: string[];
 }
 
 /** An API in front of a proxy that records what it receives, and of others that do not exist. */
@@ -39,7 +41,11 @@ async function start(gone: readonly string[] = [], serve?: RequestListener): Pro
   const proxy = createServer(serve ?? record).listen(socket);
   proxy.on('connection', (line) => lines.push(line));
   await once(proxy, 'listening');
+  const failures: string[] = [];
   const app: App = fastify();
+  app.addHook('onError', async (_request, _reply, error) => {
+    failures.push(error.message);
+  });
   await app.register(async (sql: App) => sqlRoutes(sql, createProxies([...gone, socket])));
   await app.listen({ port: 0, host: '127.0.0.1' });
   cleanups.push(
@@ -53,7 +59,7 @@ async function start(gone: readonly string[] = [], serve?: RequestListener): Pro
       await closed;
     },
   );
-  return { port: (app.server.address() as AddressInfo).port, heard, lines };
+  return { port: (app.server.address() as AddressInfo).port, heard, lines, failures };
 }
 
 const inside = 'POST /sql HTTP/1.1\r\nhost: a\r\nx-catnap-client-address: 10.0.0.1\r\ncontent-length: 0\r\n\r\n';
@@ -141,7 +147,7 @@ it('an answer that comes before the end of its request ends the connection, and 
 });
 
 it('a caller that leaves ends its connection to the proxy, and no other', async () => {
-  const { port, lines } = await start([], (request, response) => {
+  const { port, lines, failures } = await start([], (request, response) => {
     if (request.url === '/sql?quick') response.end('fine');
   });
   const leave = new AbortController();
@@ -151,6 +157,8 @@ it('a caller that leaves ends its connection to the proxy, and no other', async 
   leave.abort();
   await expect(left).rejects.toThrow('abort');
   await eventually(() => expect(lines.map(({ destroyed }) => destroyed)).toEqual([true, false]));
+  // Somebody has cancelled a query: no operator needs to hear of it.
+  await stays(() => expect(failures).toEqual([]), 300);
 });
 
 it.each([

@@ -45,7 +45,9 @@ async function passOn(lines: ProxyLines, request: FastifyRequest, reply: Fastify
   // A caller that disconnects cancels its query.
   reply.raw.once('close', () => exchange.abandon());
   if (reply.raw.closed) exchange.abandon();
-  const answer = await exchange.ask({ head: headOf(request, body), body: body.first, rest: body.sendRest });
+  const asked = exchange.ask({ head: headOf(request, body), body: body.first, rest: body.sendRest });
+  const answer = await unlessLeft(reply, asked);
+  if (answer === null) return reply.hijack();
   return reply
     .code(answer.status)
     .header('cross-origin-resource-policy', 'cross-origin')
@@ -68,17 +70,23 @@ async function passExportOn(proxies: Proxies, request: FastifyRequest, reply: Fa
   });
   if (request.method === 'POST' && isStream(request.body)) request.body.pipe(upstream);
   else upstream.end();
-  const answer = await answered.catch((error) => {
-    if (reply.raw.closed) return null;
-    throw error;
-  });
-  // Nobody is there to be told anything.
+  const answer = await unlessLeft(reply, answered);
   if (answer === null) return reply.hijack();
   return reply
     .code(answer.statusCode ?? 502)
     .header('cross-origin-resource-policy', 'cross-origin')
     .headers(pick(answer.headers, passedBack))
     .send(answer);
+}
+
+/** Null for a caller that has disconnected: a query that ends without an answer then is no failure. */
+async function unlessLeft<T>(reply: FastifyReply, answered: Promise<T>): Promise<T | null> {
+  try {
+    return await answered;
+  } catch (error) {
+    if (reply.raw.closed) return null;
+    throw error;
+  }
 }
 
 /**

@@ -42,8 +42,8 @@ export function accountView(form: AccountForm): Html {
     <button class="button full">Create account</button></form>`;
   const error = form.error === undefined ? null : html`<p class="note bad" role="alert">${form.error}</p>`;
   return html`${error}
-<section class="card"><h2>Sign in</h2><p class="lead">With your account at this provider.</p>${signIn}</section>
-<section class="card"><details${form.isNew ? html` open` : null}><summary>Create an account</summary>${signUp}</details></section>`;
+<section class="card"><h2>With your account at this provider</h2>${signIn}</section>
+<section class="card"><h2>No account yet?</h2><details${form.isNew ? html` open` : null}><summary>Create an account</summary>${signUp}</details></section>`;
 }
 
 /** One account as a tile. */

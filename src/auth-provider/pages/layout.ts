@@ -14,6 +14,7 @@ main.wide { max-width: 920px; }
 h1 { margin: 0 0 6px; font-size: 21px; line-height: 1.25; font-weight: 650; letter-spacing: -0.015em; overflow-wrap: anywhere; }
 h2 { margin: 0 0 4px; font-size: 15.5px; }
 h2 + .note { margin-top: 10px; }
+h2 + form, h2 + details { margin-top: 14px; }
 .rows + form { margin-top: 12px; }
 .lead { margin: 0 0 20px; color: var(--soft); }
 .card { background: var(--surface); border: 1px solid var(--line); border-radius: 12px; padding: 20px; margin-bottom: 14px; }

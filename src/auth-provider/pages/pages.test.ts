@@ -148,7 +148,8 @@ describe('in a browser', () => {
     await page.getByRole('heading', { name: 'Your projects' }).waitFor();
     await picture(page, '6-dashboard');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByRole('heading', { name: 'No account yet?' }).waitFor();
     await page.locator('form[action="/stack/sign-in"]').getByLabel('E-mail').fill('ada@example.com');
     await page.locator('form[action="/stack/sign-in"]').getByLabel('Password').fill('wrong password');
     await page.getByRole('button', { name: 'Sign in' }).click();

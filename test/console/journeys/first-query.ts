@@ -94,6 +94,7 @@ export function firstQuery(): void {
     await page.getByRole('gridcell', { name: '3', exact: true }).waitFor();
     await page.getByRole('tab', { name: '4 COMMIT' }).click();
     await page.getByRole('status').getByText('COMMIT', { exact: true }).waitFor();
+    await page.getByText(/^[\d.]+ m?s for the transaction$/).waitFor();
     await runSql(`begin; ${write(4)}; select nonsense from invoices; ${write(5)}; commit`);
     await page.getByRole('alert').getByText('column "nonsense" does not exist').waitFor();
     expect(await page.locator('.cm-lintRange-error').innerText()).toBe('nonsense');

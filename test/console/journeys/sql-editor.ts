@@ -107,8 +107,16 @@ export function sqlEditor(): void {
     await gridcell('2').waitFor();
     await button('Format').click();
     await eventually(async () => expect((await editor().innerText()).split('\n').length).toBeGreaterThan(2));
+    // The editor has the focus after the button, and after the history.
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.type('-- ');
+    await eventually(async () => expect(await editor().innerText()).toMatch(/^-- /));
+    await button('History').click();
+    await dialog().getByRole('button', { name: 'select count(*) as n from invoices' }).click();
+    await eventually(async () => expect(await focused()).toBe('SQL'));
+    await page.keyboard.type(' where id = 1');
     await page.keyboard.press('Control+Enter');
-    await gridcell('2').waitFor();
+    await gridcell('1').waitFor();
   });
 
   test('completes names from a list that the keyboard reaches, and that no pane cuts off', async () => {
@@ -211,6 +219,13 @@ export function sqlEditor(): void {
     await other.getByRole('tab', { name: 'Monthly numbers' }).click();
     await other.locator('.query-pane:not([hidden])').getByText('select 1 as first').waitFor();
     await elsewhere.close();
+    // The arrow keys stay with the tabs, also when they come to one whose editor was not there yet.
+    await page.reload();
+    await editor().waitFor();
+    await tab('Query 1').focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('.query-pane:not([hidden])').getByText('select 1 as first').waitFor();
+    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Monthly numbers');
     // Closed, it is still there; deleted, it is not.
     await tab('Monthly numbers').click();
     await page.keyboard.press('Control+Enter');

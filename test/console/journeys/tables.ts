@@ -1,4 +1,5 @@
 /** Tables: found, filtered, sorted, edited, and taken apart. */
+import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { violationsInBothThemes } from '../../helpers/accessibility.ts';
 import {
@@ -20,6 +21,11 @@ const cell = (name: string | RegExp) => page().getByRole('gridcell', { name, exa
 const shownSql = () => page().locator('.shown-sql code');
 const menuItem = (name: string | RegExp) => page().getByRole('menuitem', { name, exact: true });
 const named = (name: RegExp) => page().getByRole('navigation', { name: 'Tables' }).getByRole('button', { name });
+
+const endOf = async (one: Locator) => {
+  const { x = 0, width = 0 } = (await one.boundingBox()) ?? {};
+  return x + width;
+};
 
 const seed = [
   `create table customers (id int primary key, email text not null unique, country text, profile jsonb,
@@ -67,6 +73,10 @@ export function tables(): void {
     await page().getByLabel('Value of filter 1').fill('JP');
     await button('Apply').click();
     await page().getByText('300 rows').waitFor();
+    // On a phone a filter can be taken away again.
+    await page().setViewportSize({ width: 390, height: 844 });
+    expect(await endOf(button('Remove filter 1'))).toBeLessThanOrEqual(390);
+    await page().setViewportSize({ width: 1440, height: 900 });
     await page().getByRole('columnheader', { name: /^id/ }).click();
     await page().getByRole('columnheader', { name: /^id/ }).click();
     await cell('1198').waitFor();
@@ -81,6 +91,11 @@ export function tables(): void {
     await page().getByText('CREATE UNIQUE INDEX customers_pkey').waitFor();
     await photograph(page(), 'structure');
     expect(await violationsInBothThemes(page())).toEqual([]);
+    await named(/^orders/).click();
+    await page().getByRole('tab', { name: 'Structure' }).click();
+    await page()
+      .getByRole('row', { name: /^id primary key integer not null generated always as identity/ })
+      .waitFor();
     await page().getByRole('tab', { name: 'Diagram' }).click();
     await page().getByRole('row', { name: 'public.orders (customer_id) public.customers (id)' }).waitFor();
     expect(await violationsInBothThemes(page())).toEqual([]);
@@ -109,12 +124,17 @@ export function tables(): void {
     await cell('3.75').click({ button: 'right' });
     await menuItem('Delete row').click();
     await button('Insert row').click();
+    // The new row stands below three hundred others, and can be written in at once.
+    await page().locator('.grid-row.new .grid-cell.active').waitFor();
+    await page().keyboard.type('7');
+    await page().keyboard.press('Enter');
     await page().getByText('3 changes').waitFor();
+    await page().keyboard.press('Control+Home');
     expect(await page().locator('.grid-row.changed .grid-cell.changed').allInnerTexts()).toEqual(['99.5', "it's new"]);
     expect(await page().locator('.grid-row.deleted').innerText()).toContain('3.75');
     await photograph(page(), 'tables with changes');
     await button('Review and apply').click();
-    await dialog().getByText('insert into "public"."orders" default values;').waitFor();
+    await dialog().getByText('insert into "public"."orders" ("customer_id") values (7);').waitFor();
     expect(await violationsInBothThemes(page())).toEqual([]);
     await photograph(page(), 'apply changes');
     // The new row has no total, so nothing of it is written.
