@@ -49,16 +49,6 @@ describe('entries', () => {
     expect(entries).toMatchObject([{ source: 'session', pid: 34, message: `${forged}\n${forged}` }]);
   });
 
-  test('leave out that there is no external pid file, which is on purpose', () => {
-    expect(
-      parse(
-        `${at} [12] postmaster LOG:  listening on Unix socket "s/.s.PGSQL.5432"`,
-        'postgres: could not write external PID file "": No such file or directory',
-        `${at} [12] postmaster LOG:  database system is ready to accept connections`,
-      ).map(({ source }) => source),
-    ).toEqual(['server', 'server']);
-  });
-
   test('that are no entries are of unknown source, and only the last ones are given', () => {
     expect(parse('free(): invalid pointer')).toEqual([
       { at: null, pid: null, source: 'unknown', process: null, level: null, message: 'free(): invalid pointer' },

@@ -28,9 +28,6 @@ const beginning = new RegExp(
 );
 const isDetail = new RegExp(`^(${details})$`);
 
-/** Each start says so, because Catnap names no such file (`external_pid_file = ''`). */
-const noPidFile = /: could not write external PID file "": /;
-
 type Draft = { -readonly [Key in keyof LogEntry]: LogEntry[Key] };
 
 /** The last `limit` entries, the newest at the end. */
@@ -44,7 +41,6 @@ export function parseLog(text: string, limit: number): LogEntry[] {
       if (last !== undefined) last.message += `\n${line.slice(1)}`;
     } else if (day === undefined) {
       // What a library or the kernel wrote, past the server's own log.
-      if (noPidFile.test(line)) continue;
       entries.push({ at: null, pid: null, source: 'unknown', process: null, level: null, message: line });
     } else if (isDetail.test(level)) {
       if (last?.pid === Number(pid)) last.message += `\n${level}: ${message}`;
