@@ -82,6 +82,19 @@ export async function confirmCopiedDatabases(sql: Sql, from: BranchId, to: Branc
   await sql`
     delete from databases d where branch_id = ${to} and pending and dropped_at is not null and not exists (
       select 1 from databases o where o.branch_id = ${from} and o.name = d.name and o.dropped_at is not null)`;
+  // One that was to get another name, and has a third one on its parent by now: the copy holds it under that.
+  await sql`
+    with gone as (
+      delete from databases d
+      where branch_id = ${to} and pending and dropped_at is null and applied_name is not null and not exists (
+        select 1 from databases o where o.branch_id = ${from} and o.applied_name in (d.applied_name, d.name))
+      returning 1
+    )
+    insert into databases (branch_id, name, owner_name, applied_name, pending)
+    select ${to}, applied_name, owner_name, applied_name, false from databases o
+    where branch_id = ${from} and applied_name is not null and dropped_at is null and exists (select 1 from gone)
+      and not exists (
+        select 1 from databases d where d.branch_id = ${to} and o.applied_name in (d.applied_name, d.name))`;
 }
 
 /** For a copy of the past, to which changes that wait for the server of today do not belong. */
