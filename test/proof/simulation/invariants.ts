@@ -171,13 +171,14 @@ function* compareCatalog(branch: BranchRow, held: FakeBranch, { roles, databases
 }
 
 /**
- * A change waits only where the operation that was to carry it out, on this very branch or on the one that it was
- * copied from, has failed or was cancelled; or for a compute, and then the data does not hold it yet.
+ * A change waits only where the operation that was to carry it out, on this very branch or on one that it comes from,
+ * has failed or was cancelled; or for a compute, and then the data does not hold it yet.
  */
 function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow | undefined, rows: Rows) {
   if (primary?.disabled || branch.deletingAt !== null) return;
+  const line = lineOf(branch, rows);
   const isExcused = rows.operations.some(
-    ({ status, branchId }) => isFailed(status) && (branchId === branch.id || branchId === branch.parentId),
+    ({ status, branchId }) => isFailed(status) && branchId !== null && line.has(branchId),
   );
   if (isExcused) return;
   // A compute that was moved here sleeps, and so does that of a restored snapshot: what had no compute before waits for
@@ -207,6 +208,18 @@ function* checkPending(branch: BranchRow, held: FakeBranch, primary: EndpointRow
   if (rows.databases.some((row) => isLeft(row, held.databases.has(row.name)))) {
     yield 'a change of a database is left';
   }
+}
+
+/** A branch and those that it was copied from, one after the other. */
+function lineOf(branch: BranchRow, { branches }: Rows): ReadonlySet<string> {
+  const line = new Set<string>();
+  for (let id: string | null = branch.id; id !== null && !line.has(id); ) {
+    line.add(id);
+    id = branches.find((other) => other.id === id)?.parentId ?? null;
+  }
+  // The last one may be gone.
+  const { parentId } = branch;
+  return parentId === null ? line : line.add(parentId);
 }
 
 /** A server has refused a change, nothing else went wrong, and so Catnap could look at what the server held then. */

@@ -238,6 +238,20 @@ it.each([
     'c1 createBranch 2 5 / settle / c1 createDatabase 1 3 / settle / w1 / c1 restoreAndKeep 2 7 / c1 / c1 / ' +
       `${'w1 / '.repeat(40)}w1 stall`,
   ],
+  [
+    'a database that got another name than the one it had when its branch was copied is in the copy under that name',
+    'c1 createDatabase 7 0 / settle / c1 renameDatabase 2 6 / c1 / c1 / c1 createSchemaOnlyBranch 6 6 / c1 / c1 / ' +
+      'c1 renameDatabase 3 6',
+  ],
+  [
+    'a start that comes late to a compute that was removed leaves no server',
+    'w2 / w2 / w2 / w2 / w2 / w1 / w2 / w2 / w1 / w1 / w1 / w1 / w1 / w1 / w1 stall / c2 deleteEndpoint 6 5',
+  ],
+  [
+    'what an operation on the first of three branches could not say is excused on the third',
+    'c1 createSchemaOnlyBranch 5 3 / c1 / w2 / w2 / w2 / w2 / c1 takeSnapshot 1 6 / w2 / c2 deleteEndpoint 6 6 / ' +
+      `w2 / w2${' / w1'.repeat(8)} / c2 / c2 / c2 createSchemaOnlyBranch 3 0${' / w1'.repeat(6)} / kill 3`,
+  ],
 ])('%s', async (_, moves) => {
   expect((await playMoves(ground, moves.split(' / '))).violations).toEqual([]);
 });
