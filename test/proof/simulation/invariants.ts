@@ -217,9 +217,7 @@ function lineOf(branch: BranchRow, { branches }: Rows): ReadonlySet<string> {
     line.add(id);
     id = branches.find((other) => other.id === id)?.parentId ?? null;
   }
-  // The last one may be gone.
-  const { parentId } = branch;
-  return parentId === null ? line : line.add(parentId);
+  return line;
 }
 
 /** A server has refused a change, nothing else went wrong, and so Catnap could look at what the server held then. */
