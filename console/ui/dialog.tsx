@@ -6,6 +6,8 @@ import { FailureLine, Form, type Submission } from './form.tsx';
 import { Icon } from './icons.tsx';
 
 const firstField = '.dialog-body :is(input, select, textarea)';
+/** Of the buttons below, the first is the one that changes nothing. */
+const firstAnswer = 'footer button';
 
 interface DialogProps {
   readonly title: string;
@@ -21,8 +23,9 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   useLayoutEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    // The browser would choose the button that closes.
-    dialog?.querySelector<HTMLElement>(firstField)?.focus();
+    // The browser would choose the cross that closes. What only tells takes the focus itself, and arrows scroll it.
+    const start = dialog?.querySelector<HTMLElement>(firstField) ?? dialog?.querySelector<HTMLElement>(firstAnswer);
+    (start ?? dialog)?.focus();
     return () => dialog?.close();
   }, []);
   return (
@@ -30,6 +33,7 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
       ref={element}
       className={wide ? 'dialog wide' : 'dialog'}
       aria-labelledby={titleId}
+      tabIndex={-1}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
