@@ -61,5 +61,6 @@ export async function addProjects(sql, { projectId, branchId }, count) {
       [projectId, branchId, have + 1, count],
     );
   }
-  await sql.unsafe('analyze');
+  // Otherwise Postgres would do so by itself some time later, while something is measured.
+  await sql.unsafe('vacuum analyze');
 }
