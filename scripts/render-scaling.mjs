@@ -47,9 +47,9 @@ do: processes \`LISTEN\`, and prepare their statements.
 
 ${renderGrowth(ledger.measures)}
 
-Lists and lookups go through indexes whatever the size. Two things do not: a search by name reads every name, and some
-of what the reconcilers ask reads rows of computes that are not due. Where the last line of the table nears 100 %, that
-work alone keeps a core of the database busy, and it is the first thing to mend.
+Lists and lookups go through indexes whatever the size, and the worker in its turns asks for what is awake or due alone.
+One thing reads every name: a search of projects by a part of their names. An index of trigrams would end that. It needs
+the extension \`pg_trgm\`, which not every external database has, and no list that people search by name is that long yet.
 
 ## What comes next
 

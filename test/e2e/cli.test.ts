@@ -229,7 +229,9 @@ describe('completion', () => {
 
 test('what a person sees of a start and a stop are lines of words', async () => {
   expect(await program.stop()).toBe(0);
-  expect(program.output).toMatch(/^ {2}Console +http\S+#open=/m);
+  expect(program.output).toMatch(/^ {2}Console +http\S+ {2}\(`.*catnap open` signs you in\)$/m);
+  // What it writes to is no terminal.
+  expect(program.output).not.toMatch(/napi_|#open=/);
   expect(program.output).toContain('Stopping Catnap');
   expect(program.output).not.toMatch(/^\{|^ +at /m);
 });

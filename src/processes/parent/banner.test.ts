@@ -10,6 +10,7 @@ const facts: BannerFacts = {
   notes: ['sizes are not enforced'],
   command: 'npx catnap',
   processes: ['api', 'worker', 'proxy'],
+  isOnTerminal: true,
 };
 
 it('says at the first start how to sign in, and later how to get another link', () => {
@@ -19,4 +20,11 @@ it('says at the first start how to sign in, and later how to get another link', 
   const later = renderBanner(facts);
   expect(later).toContain('http://localhost:7070/  (`npx catnap open` signs you in)\n');
   expect(later).toContain('Note        sizes are not enforced\n');
+});
+
+it('leaves secrets out where it is written to a log', () => {
+  const logged = renderBanner({ ...facts, newApiKey: 'napi_1', consoleLink: 'abc', isOnTerminal: false });
+  expect(logged).not.toMatch(/napi_1|abc/);
+  expect(logged).toContain('API key     in /data/api-key\n');
+  expect(logged).toContain('http://localhost:7070/  (`npx catnap open` signs you in)\n');
 });

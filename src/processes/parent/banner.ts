@@ -12,10 +12,13 @@ export interface BannerFacts {
   readonly command: CommandName;
   /** Names of the child processes that run, up to three. */
   readonly processes: readonly string[];
+  /** Otherwise it goes into a log, such as the journal, which others may read and which is kept: no secrets then. */
+  readonly isOnTerminal: boolean;
 }
 
 export function renderBanner(facts: BannerFacts): string {
-  const { config, version, newApiKey, consoleLink, notes, command, processes } = facts;
+  const { config, version, notes, command, processes } = facts;
+  const { newApiKey, consoleLink } = facts.isOnTerminal ? facts : { newApiKey: null, consoleLink: null };
   const keyPath = apiKeyPath(config.home);
   const lines = [`Catnap ${version} is up${processes.length === 3 ? '' : ` (${processes.join(', ')})`}`, ''];
   const row = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}${value}`);

@@ -222,6 +222,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
       command,
       notes,
       processes: processes.filter((name) => name !== 'backup'),
+      isOnTerminal: process.stdout.isTTY === true,
     }),
   };
 }
