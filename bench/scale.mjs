@@ -116,6 +116,7 @@ function report(found) {
 
 async function measureLoad(catnap, sql, { path, connection, suspend, projectId, branchId }) {
   const roles = `/projects/${projectId}/branches/${branchId}/roles`;
+  const made = [];
   const rest = await countersOf(sql, 1, () => pause(20_000));
   const things = [
     ['API: get a compute', 50, () => catnap.api('GET', path)],
@@ -123,7 +124,7 @@ async function measureLoad(catnap, sql, { path, connection, suspend, projectId, 
     ['connect to an awake compute', 50, () => selectOne(connection)],
     ['suspend and wake', 10, () => suspend().then(() => selectOne(connection))],
     ['create and delete a role', 5, (i) => makeAndDeleteRole(catnap, roles, `load_${i}`)],
-    ['create a project until its first row', 5, () => makeCompute(catnap)],
+    ['create a project until its first row', 5, async () => made.push(await makeCompute(catnap))],
   ];
   console.log('\nWhat each asks of the system database, beside what ticks anyway');
   const columns = ['ms', 'transactions', 'rows read', 'rows written', 'log bytes'];
@@ -146,6 +147,8 @@ async function measureLoad(catnap, sql, { path, connection, suspend, projectId, 
     keep({ what: `system database, ${what}: rows read`, unit: '×', ours: [line.read] });
     keep({ what: `system database, ${what}: log written`, unit: 'bytes', ours: [line.log] });
   }
+  // What follows is measured while all sleep.
+  for (const one of made) await one.suspend();
 }
 
 async function makeAndDeleteRole(catnap, roles, name) {

@@ -35,9 +35,11 @@ export async function isAnythingGoingOn(sql: Sql, now: Date): Promise<boolean> {
  * project whose computes still run.
  */
 export async function selectRestlessEndpoints(sql: Sql): Promise<Pick<EndpointRow, 'id' | 'projectId'>[]> {
+  // Two statements in one: a choice between their conditions would be made for every row that there is.
   return sql<Pick<EndpointRow, 'id' | 'projectId'>[]>`
     select e.id, e.project_id from endpoints e join projects p on p.id = e.project_id
-    where (e.current_state = 'active' and e.deleting_at is null and p.deleting_at is null) or exists (
-      select 1 from operations o where o.project_id = e.project_id and o.finished_at is null
-        and (o.endpoint_id = e.id or e.current_state = 'active'))`;
+    where e.current_state = 'active' and e.deleting_at is null and p.deleting_at is null
+    union
+    select e.id, e.project_id from operations o join endpoints e on e.project_id = o.project_id
+    where o.status in ${unfinished(sql)} and (o.endpoint_id = e.id or e.current_state = 'active')`;
 }
