@@ -13,6 +13,7 @@ describe('a URL', () => {
     ['http://keys.example.com/jwks.json', onlyHttps, onlyHttps],
     ['http://localhost:1234/', onlyHttps, null],
     ['http://[::1]:1234/', onlyHttps, null],
+    ['ftp://localhost/', onlyHttps, 'must start with https:// or http://'],
     ['http://10.0.0.1/', onlyHttps, onlyHttps],
     ['https://localhost/', onlyPublic, null],
     ['https://x.localhost/', onlyPublic, null],

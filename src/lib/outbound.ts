@@ -39,7 +39,8 @@ export function refusalOfUrl(text: string, policy: OutboundPolicy): string | nul
   const host = hostOf(url);
   const isLocal = host === 'localhost' || isLoopback(host);
   const mayBePlain = policy.allowPrivate && (isLocal || policy.allowPlain === true);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && mayBePlain)) return 'must start with https://';
+  const protocols = mayBePlain ? ['https:', 'http:'] : ['https:'];
+  if (!protocols.includes(url.protocol)) return `must start with ${protocols.map((one) => `${one}//`).join(' or ')}`;
   if (!policy.allowPrivate && isInternalHost(host)) {
     return 'must not be an address of this machine or of a private network';
   }
