@@ -12,6 +12,8 @@ import { addProjects, withSystemSql } from './system-rows.mjs';
 const counts = (process.env.BENCH_SCALE_COUNTS ?? '20,1000,100000,1000000').split(',').map(Number);
 const repeats = 60;
 const wakes = 8;
+/** Enough for what happens once in a while to count for little. */
+const reads = 1_000;
 /** A session that told its counters less than a second ago tells the rest when it has been idle for ten. */
 const countersMs = 11_000;
 /** Longer than the longest turn of a reconciler waits for the next. */
@@ -119,9 +121,9 @@ async function measureLoad(catnap, sql, { path, connection, suspend, projectId, 
   const made = [];
   const rest = await countersOf(sql, 1, () => pause(20_000));
   const things = [
-    ['API: get a compute', 50, () => catnap.api('GET', path)],
-    ['API: list 20 projects', 50, () => catnap.api('GET', '/projects?limit=20')],
-    ['connect to an awake compute', 50, () => selectOne(connection)],
+    ['API: get a compute', reads, () => catnap.api('GET', path)],
+    ['API: list 20 projects', reads, () => catnap.api('GET', '/projects?limit=20')],
+    ['connect to an awake compute', reads, () => selectOne(connection)],
     ['suspend and wake', 10, () => suspend().then(() => selectOne(connection))],
     ['create and delete a role', 5, (i) => makeAndDeleteRole(catnap, roles, `load_${i}`)],
     ['create a project until its first row', 5, async () => made.push(await makeCompute(catnap))],

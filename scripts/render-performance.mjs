@@ -17,6 +17,7 @@ const chapters = {
   crowd: ['Many computes', 'Wakes at once, and wakes on a machine that has other computes.'],
   create: ['New projects', 'From the request until the first row.'],
   branch: ['New branches', 'From the request until the first row, on XFS, for parents of several sizes.'],
+  testing: ['Branches for tests', 'From `freshBranch` until the first row: [testing.md](testing.md).'],
   api: ['The API', 'Requests, beside a bare Fastify that runs the same statements.'],
   console: [
     'The console',

@@ -64,11 +64,14 @@ test('half of a core, less what ticks anyway, carries so many of each', () => {
   const measures = [
     ...used('at rest, each second', 100, 0),
     ...used('API: get a compute', 4, 5_000),
+    ...used('API: list 20 projects', 0.5, 5_000),
     ...[10, 1_000].map((at) => ({ what: 'get', at, of: 'computes', unit: 'ms', ours: spread(7) })),
   ];
   const page = renderScaling([{ ...ledger, name: 'scale', measures }]);
   expect(page).toContain('| API: get a compute | 4 ms | 2 | 30 | 5 kB |');
   expect(page).toContain('| API: get a compute | 100 a second | 500 kB a second |');
+  // It takes so little that something else is full before.
+  expect(page?.match(/\| API: list 20 projects/g)).toHaveLength(1);
   expect(page).toContain('| get, ms | 7 | 7 | 0.00 |');
   expect(renderScaling([{ ...ledger, measures }])).toBeNull();
 });

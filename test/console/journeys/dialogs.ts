@@ -187,7 +187,8 @@ export function dialogs(): void {
 async function problemsOf(title: string): Promise<string[]> {
   await photograph(page(), `dialog ${title}`);
   const found = await violationsInBothThemes(page());
-  if (await page().evaluate<boolean>("document.activeElement?.ariaLabel === 'Close'")) found.push('begins at its cross');
+  if (await page().evaluate<boolean>("document.activeElement?.ariaLabel === 'Close'"))
+    found.push('begins at its cross');
   for (const shape of [wide, phone]) {
     await page().setViewportSize(shape);
     const beyond = await page().evaluate<number>(`(() => {
