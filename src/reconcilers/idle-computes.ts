@@ -7,11 +7,12 @@ import {
   type ActiveCompute,
   type EndpointRow,
   selectActiveComputes,
+  selectEndpoint,
   updateWorkSeen,
   type WorkSeen,
 } from '../db/endpoints.ts';
 import { areKeysHeld } from '../db/operations.ts';
-import { actIfStill } from './recheck.ts';
+import { actIfStill, isSameLife } from './recheck.ts';
 import { makeReconciler, type ReconcilerParts } from './reconciler.ts';
 
 export const idleComputes = makeReconciler('idle-computes', 1_000, async (parts) => {
@@ -27,7 +28,12 @@ function isDue({ core }: ReconcilerParts, endpoint: EndpointRow): boolean {
 
 async function suspendIfIdle(parts: ReconcilerParts, seen: ActiveCompute): Promise<void> {
   const { core, driver, log } = parts;
-  const workSeen = asWorkSeen(await driver.observeWork(computeRef(seen)), core.clock.now());
+  const observed = await driver.observeWork(computeRef(seen)).catch(async (error: unknown) => {
+    if (await isOnItsWay(parts, seen)) return null;
+    throw error;
+  });
+  if (observed === null) return;
+  const workSeen = asWorkSeen(observed, core.clock.now());
   await updateWorkSeen(core.database.sql, seen.id, workSeen);
   if (workSeen.work !== null || !isDue(parts, { ...seen, workSeen })) return;
   // A connection may have come meanwhile, and its report counts.
@@ -42,6 +48,12 @@ async function suspendIfIdle(parts: ReconcilerParts, seen: ActiveCompute): Promi
     log.info({ endpoint: seen.id }, 'an idle compute is put to sleep');
     await queueSuspend(scope, endpoint);
   });
+}
+
+/** A server that somebody stops, moves or removes meanwhile says that it shuts down, which is no failure. */
+async function isOnItsWay({ core }: ReconcilerParts, seen: ActiveCompute): Promise<boolean> {
+  const endpoint = await selectEndpoint(core.database.sql, seen.projectId, seen.id);
+  return endpoint === undefined || endpoint.pendingState !== null || !isSameLife(seen)(endpoint);
 }
 
 /** Work that goes on now has not ended yet, so idle time counts from now. */
