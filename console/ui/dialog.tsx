@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx';
 
 const firstField = '.dialog-body :is(input, select, textarea)';
 /** Of the buttons below, the first is the one that changes nothing. */
-const firstAnswer = 'footer button';
+const firstAnswer = 'footer button:enabled';
 
 interface DialogProps {
   readonly title: string;

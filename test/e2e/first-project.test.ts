@@ -1,5 +1,6 @@
 /** From an empty home to a query, with clients that nobody here wrote; then sleep, wake, and a wrong password. */
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -42,7 +43,9 @@ describe('the first project', () => {
     expect(program.output).toContain(`http://localhost:${program.httpPort}/api/v2`);
     expect(program.output).toContain(`port ${program.pgPort}`);
     expect(program.output).toContain(program.home.path);
-    expect(program.output).toContain(await program.apiKey());
+    expect(program.output).toContain(join(program.home.path, 'api-key'));
+    // Into a log, which this is, go no secrets.
+    expect(program.output).not.toContain(await program.apiKey());
   });
 
   it('works as printed: the curl line creates a project', async () => {

@@ -233,27 +233,33 @@ export class Program {
 
   /** Postgres servers that run on this home's directories, found by their command lines. */
   async serverPids(match = ''): Promise<number[]> {
-    return findProcesses(
+    const found = findProcesses(
       (words) =>
         words[0]?.endsWith('/postgres') === true &&
         words.some((word) => word.startsWith(`${this.home.path}/`)) &&
         words.some((word) => word.includes(match)),
     );
+    // What a server forks has the words of the server until it gives itself a title.
+    const parents = await Promise.all(found.map(parentOf));
+    return found.filter((_, index) => !found.includes(parents[index] ?? 0));
   }
 
   /** Child processes of this program, by the name that they were started with. */
   async processPids(name: string): Promise<number[]> {
-    const parent = String(this.pid);
     // On Bun, options stand before it.
     const candidates = findProcesses((words) => {
       const index = words.findIndex((word) => word.endsWith('/child.js'));
       return index > 0 && words[index + 1] === name;
     });
-    const isOurs = async (pid: number) =>
-      (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')).split(') ')[1]?.split(' ')[1] === parent;
-    const kept = await Promise.all(candidates.map(isOurs));
-    return candidates.filter((_, index) => kept[index]);
+    const parents = await Promise.all(candidates.map(parentOf));
+    return candidates.filter((_, index) => parents[index] === this.pid);
   }
+}
+
+/** 0 for a process that has ended meanwhile. */
+async function parentOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return Number(stat.split(') ').at(-1)?.split(' ')[1] ?? 0);
 }
 
 /** Without waiting for each file: there are hundreds, they are short, and tests look again and again. */

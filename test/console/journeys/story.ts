@@ -18,8 +18,6 @@ export interface Story {
   readonly program: Program;
   readonly browser: TestBrowser;
   readonly baseURL: string;
-  /** What the first start printed behind the console's address; a later start, by a test, prints none. */
-  readonly firstLink: string;
   readonly visitor: BrowserContext;
   readonly page: Page;
   /** The project of the test that runs. */
@@ -47,14 +45,21 @@ export async function beginStory(): Promise<void> {
   ]);
   if (screenshots !== undefined) await mkdir(screenshots, { recursive: true });
   const baseURL = `http://localhost:${program.httpPort}`;
-  const firstLink = /http\S+\/(#open=[\w-]+)/.exec(program.output)?.[1] ?? '';
   const visitor = await browser.visit({ baseURL });
   const faults: string[] = [];
   const page = await watchedPage(visitor, faults);
-  begun = { program, browser, baseURL, firstLink, visitor, page, faults, own: [], project: { id: '', name: '' } };
+  begun = { program, browser, baseURL, visitor, page, faults, own: [], project: { id: '', name: '' } };
   await page.goto('/');
   await signIn(page);
   await page.getByText('There is no project yet.').waitFor();
+}
+
+/** Of the kind that a first start prints on a terminal, and that `catnap open` makes: what stands behind the address. */
+export async function makeLink(): Promise<string> {
+  const { baseURL, program } = story();
+  const headers = { authorization: `Bearer ${await program.apiKey()}` };
+  const reply = await fetch(`${baseURL}/console/link`, { method: 'POST', headers });
+  return `#open=${((await reply.json()) as { link: string }).link}`;
 }
 
 export async function signIn(page: Page): Promise<void> {
