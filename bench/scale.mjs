@@ -116,7 +116,7 @@ function report(found) {
   }
 }
 
-/** What one of each costs the system database: the counters before and after several of them, less what ticks anyway. */
+/** What one of each costs the system database: its counters before and after several, less what ticks anyway. */
 async function measureLoad(catnap, sql, { path, connection, suspend, projectId, branchId }) {
   const roles = `/projects/${projectId}/branches/${branchId}/roles`;
   const made = [];

@@ -54,7 +54,7 @@ export async function beginStory(): Promise<void> {
   await page.getByText('There is no project yet.').waitFor();
 }
 
-/** Of the kind that a first start prints on a terminal, and that `catnap open` makes: what stands behind the address. */
+/** Of the kind that a first start prints on a terminal, and `catnap open` makes: what stands behind the address. */
 export async function makeLink(): Promise<string> {
   const { baseURL, program } = story();
   const headers = { authorization: `Bearer ${await program.apiKey()}` };
