@@ -85,8 +85,17 @@ async function kill(run, kind) {
     everything: [{ pid: catnap.pid }, ...children, ...servers],
   }[kind];
   if (!victims?.length) throw new Error(`there is no process of the kind ${kind}`);
-  for (const { pid } of victims) process.kill(pid, 'SIGKILL');
+  for (const { pid } of victims) killIfThere(pid);
   return kind === 'parent' || kind === 'everything' ? () => startWhenItCan(place) : null;
+}
+
+/** A process that a server has just forked looks like the server, and may have ended meanwhile. */
+function killIfThere(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
 }
 
 /** As a service manager does: again, if the first start comes too early. */
