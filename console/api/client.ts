@@ -26,6 +26,15 @@ export class OfflineError extends Error {
   }
 }
 
+/** A proxy in front of a server that is gone answers so, and the server itself while its database does not answer. */
+const passingStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+
+export const isPassingStatus = (status: number) => passingStatuses.has(status);
+
+/** What the same question may not meet a moment later. */
+export const isPassing = (error: unknown) =>
+  error instanceof OfflineError || (error instanceof ApiError && isPassingStatus(error.status));
+
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
 
 export interface CallOptions {
@@ -66,9 +75,11 @@ export async function isReachable(): Promise<boolean> {
   }
 }
 
+const fromUs = { credentials: 'same-origin', cache: 'no-store' } as const;
+
 async function reach(path: string, init: RequestInit): Promise<Response> {
   try {
-    return await fetch(path, { credentials: 'same-origin', cache: 'no-store', ...init });
+    return await fetch(path, { ...fromUs, ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new OfflineError();
@@ -100,6 +111,7 @@ export function withQuery(
   path: string,
   query: Readonly<Record<string, string | number | boolean | undefined>>,
 ): string {
-  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
-  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.append(name, String(value));
+  return given.size === 0 ? path : `${path}?${given}`;
 }

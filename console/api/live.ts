@@ -2,12 +2,12 @@
  * The stream of changes from `/api/v2/events`. An operation that begins or ends makes the pages of its project ask
  * again. A hidden tab closes its stream: browsers give a server six connections, and tabs must not use them up.
  */
-import { type Query, type QueryClient, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { OfflineError, openStream } from './client.ts';
+import { isPassingStatus, openStream } from './client.ts';
 import type { Operation } from './generated.ts';
 import { setLive } from './live-state.ts';
-import { endSession } from './query-client.ts';
+import { askAgain, endSession } from './query-client.ts';
 import { offline } from './watched-flag.ts';
 
 /** A server that is gone is looked for every second; one that refuses is asked less and less often. */
@@ -25,7 +25,7 @@ export function useLiveChanges(): void {
       };
       const onBack = () => {
         offline.set(false);
-        askAgain(client);
+        askAgain();
       };
       void follow(closing.signal, { onChange, onSignedOut: endSession, onBack });
     };
@@ -51,12 +51,6 @@ interface Listeners {
   readonly onBack: () => void;
 }
 
-/** What the page shows and could not be asked while nobody answered. */
-function askAgain(client: QueryClient): void {
-  const predicate = ({ state }: Query) => state.error instanceof OfflineError;
-  void client.refetchQueries({ type: 'active', predicate });
-}
-
 /** Opens the stream again whenever it ends, more slowly each time that the server refuses it. */
 async function follow(signal: AbortSignal, { onChange, onSignedOut, onBack }: Listeners): Promise<void> {
   let waitMs = reopenMs.first;
@@ -72,7 +66,8 @@ async function follow(signal: AbortSignal, { onChange, onSignedOut, onBack }: Li
         // It ended, so the server may be gone: asking at once finds out.
         onChange(null);
       }
-      waitMs = response.ok ? reopenMs.first : Math.min(waitMs * 2, reopenMs.most);
+      const isRefused = !response.ok && !isPassingStatus(response.status);
+      waitMs = isRefused ? Math.min(waitMs * 2, reopenMs.most) : reopenMs.first;
     } catch {
       // Whatever it was: pages ask by themselves meanwhile.
       waitMs = reopenMs.first;

@@ -1,6 +1,6 @@
 /** Every question that pages ask, each with its key. What belongs to a project is under `['project', id]`. */
 import { queryOptions } from '@tanstack/react-query';
-import { api, at, OfflineError, send, withQuery } from './client.ts';
+import { api, at, send, withQuery } from './client.ts';
 import type {
   Branch,
   ConsoleSession,
@@ -30,14 +30,10 @@ import type {
 } from './generated.ts';
 import { pollMs } from './live-state.ts';
 
-const offlinePollMs = 1_000;
-
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: () => send<ConsoleSession>('GET', '/console/session'),
   staleTime: 60_000,
-  // Nothing else of the page is there to notice that the server is back.
-  refetchInterval: ({ state }) => (state.error instanceof OfflineError ? offlinePollMs : false),
 });
 
 const loginPollMs = 1_000;
@@ -65,7 +61,6 @@ export const userQuery = (session: ConsoleSession | undefined) =>
     queryKey: ['user'],
     queryFn: () => api<GetCurrentUserInfoReply>('GET', '/users/me'),
     enabled: session?.key?.kind === 'personal',
-    retry: false,
     staleTime: 60_000,
   });
 
@@ -200,7 +195,6 @@ export const connectionUriQuery = (
       };
       return (await api<GetConnectionURIReply>('GET', withQuery(at`/projects/${id}/connection_uri`, query))).uri;
     },
-    retry: false,
     // It holds a password: dropped as soon as no page shows it.
     gcTime: 0,
   });
@@ -217,7 +211,6 @@ export const authDomainsQuery = (id: string) =>
     queryKey: ['project', id, 'auth', 'domains'],
     queryFn: async () =>
       (await api<ListNeonAuthRedirectURIWhitelistDomainsReply>('GET', at`/projects/${id}/auth/domains`)).domains,
-    retry: false,
   });
 
 export type OauthProvider = ListNeonAuthOauthProvidersReply['providers'][number];
@@ -227,7 +220,6 @@ export const oauthProvidersQuery = (id: string) =>
     queryKey: ['project', id, 'auth', 'oauth'],
     queryFn: async () =>
       (await api<ListNeonAuthOauthProvidersReply>('GET', at`/projects/${id}/auth/oauth_providers`)).providers,
-    retry: false,
   });
 
 export type Mail = ListOutboxReply['mails'][number];
@@ -238,7 +230,6 @@ export const outboxQuery = queryOptions({
   queryKey: ['outbox'],
   queryFn: async () => (await api<ListOutboxReply>('GET', withQuery('/outbox', { limit: mailsShown }))).mails,
   refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
-  retry: false,
 });
 
 /** Only for the operator: other keys get a refusal, and are not asked again. */
@@ -246,5 +237,4 @@ export const backupQuery = queryOptions({
   queryKey: ['backup'],
   queryFn: () => api<GetBackupReply>('GET', '/backup'),
   refetchInterval: (query) => (query.state.status === 'error' ? false : pollMs('slow')),
-  retry: false,
 });

@@ -1,14 +1,38 @@
 /** The cache of replies. It notices two things for everybody: that the sign-in has ended, and that nobody answers. */
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
-import { ApiError, OfflineError } from './client.ts';
+import { focusManager, MutationCache, type Query, QueryCache, QueryClient } from '@tanstack/react-query';
+import { ApiError, isPassing, OfflineError } from './client.ts';
 import { sessionQuery } from './queries.ts';
 import { offline, sessionEnded } from './watched-flag.ts';
 
 const retriesMax = 1;
+const askAgainMs = 1_000;
+let willAskAgain = false;
 
 function noticeFailure(error: Error): void {
   if (error instanceof OfflineError) offline.set(true);
   if (error instanceof ApiError && error.status === 401) endSession();
+  if (isPassing(error)) askAgainSoon();
+}
+
+/** What fails once more comes here once more. */
+function askAgainSoon(): void {
+  if (willAskAgain) return;
+  willAskAgain = true;
+  setTimeout(() => {
+    willAskAgain = false;
+    // A tab that is seen again asks by itself.
+    if (focusManager.isFocused()) askAgain();
+  }, askAgainMs);
+}
+
+/** What the page shows and could not be asked while the server was away, or not ready yet. */
+export function askAgain(): void {
+  void client.refetchQueries({ type: 'active', predicate: hasFailedForNow });
+}
+
+/** A question that is not to be repeated may wake a compute, which can have troubles of its own. */
+function hasFailedForNow({ state: { error }, options: { retry } }: Query): boolean {
+  return error instanceof OfflineError || (isPassing(error) && retry !== false);
 }
 
 /** The server has refused a sign-in that the page believed in. */

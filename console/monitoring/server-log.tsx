@@ -21,7 +21,6 @@ const logQuery = ({ project_id, id }: Endpoint) =>
       return (await api<ListProjectEndpointLogsReply>('GET', path)).logs;
     },
     refetchInterval: everyMs,
-    retry: false,
   });
 
 const kinds = [
