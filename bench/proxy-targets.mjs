@@ -12,10 +12,10 @@ const poolShare = 0.9;
 
 /** A project with its server awake, and the targets that lead to it. `label` says what is special about this Catnap. */
 export async function makeServer(catnap, label = '') {
-  // As large as the machine, so that the size of the compute is not what is measured.
+  // As large as the machine, so that its size is not what is measured, and awake although nobody comes through Catnap.
   const cu = Math.min(4, availableParallelism());
-  const size = { autoscaling_limit_min_cu: cu, autoscaling_limit_max_cu: cu };
-  const made = await catnap.api('POST', '/projects', { project: { default_endpoint_settings: size } });
+  const settings = { autoscaling_limit_min_cu: cu, autoscaling_limit_max_cu: cu, suspend_timeout_seconds: -1 };
+  const made = await catnap.api('POST', '/projects', { project: { default_endpoint_settings: settings } });
   const uri = new URL(made.connection_uris[0].connection_uri);
   const login = { user: uri.username, password: decodeURIComponent(uri.password), database: uri.pathname.slice(1) };
   const endpointId = made.endpoints[0].id;

@@ -169,7 +169,7 @@ function pgbench(target, words) {
     child.stderr.on('data', (chunk) => (complaint += chunk));
     child.on('close', (code) => {
       if (code === 0) resolve(output);
-      else reject(new Error(`pgbench ${words.join(' ')} at ${target.name}: ${complaint.trim().split('\n').at(-1)}`));
+      else reject(new Error(`pgbench ${words.join(' ')} at ${target.name}: ${complaint.trim()}`));
     });
   });
 }
