@@ -19,6 +19,7 @@ import {
 } from './doctor/machine.ts';
 import { checkPorts } from './doctor/ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './doctor/postgres.ts';
+import { findRunning } from './doctor/running.ts';
 
 const isRoot = process.getuid?.() === 0;
 let folder: string;
@@ -76,12 +77,25 @@ describe('the machine', () => {
   });
 
   test('says whether sizes can be enforced, by entering a group', async () => {
-    const found = await checkCgroups({ home: folder, uids: isRoot ? readConfig({}, { isRoot: true }).uids : null });
+    const config = { home: folder, uids: isRoot ? readConfig({}, { isRoot: true }).uids : null };
+    const found = await checkCgroups(config, null);
     expect(found.name).toBe('cgroups');
     if (found.status === 'ok') expect(found.detail).toBe('sizes of computes are enforced');
     else expect(found.advice).toMatch(/not enforced/);
     const unmapped = { service: 1, systemDatabase: 2, firstTenant: -1 };
-    expect((await checkCgroups({ home: folder, uids: unmapped })).status).toBe('warn');
+    expect((await checkCgroups({ home: folder, uids: unmapped }, null)).status).toBe('warn');
+  });
+
+  test('enforces sizes where the Catnap that runs says so, whatever this shell may do', async () => {
+    const config = { home: folder, uids: { service: 1, systemDatabase: 2, firstTenant: -1 } };
+    const stub = await startHttpStub(() => ({ body: { name: 'catnap', limits_enforced: true } }));
+    try {
+      const running = await findRunning({ bind: '127.0.0.1', httpPort: Number(new URL(stub.url).port) });
+      expect((await checkCgroups(config, running)).status).toBe('ok');
+      expect((await checkCgroups(config, { pgPort: null, limitsEnforced: false })).status).toBe('warn');
+    } finally {
+      await stub.close();
+    }
   });
 
   test('has shared memory and enough open files, or is told', async () => {
@@ -158,7 +172,7 @@ describe('the ports', () => {
 
   test('that others have are found', async () => {
     const port = await takePort();
-    const [http, pg] = await checkPorts(config(port, port));
+    const [http, pg] = await checkPorts(config(port, port), null);
     expect(http).toMatchObject({ name: 'HTTP port', status: 'fail', detail: `${port}: taken by another program` });
     expect(pg).toMatchObject({ name: 'database port', status: 'fail' });
   });
@@ -167,7 +181,8 @@ describe('the ports', () => {
     const pgPort = await takePort();
     const stub = await startHttpStub(() => ({ body: { name: 'catnap', database_port: pgPort } }));
     try {
-      const checks = await checkPorts(config(Number(new URL(stub.url).port), pgPort));
+      const given = config(Number(new URL(stub.url).port), pgPort);
+      const checks = await checkPorts(given, await findRunning(given));
       expect(checks.map((check) => check.status)).toEqual(['ok', 'ok']);
     } finally {
       await stub.close();

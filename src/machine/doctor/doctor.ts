@@ -17,10 +17,12 @@ import {
 } from './machine.ts';
 import { checkPorts } from './ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
+import { findRunning } from './running.ts';
 
 export type NamedCheck = readonly [name: string, check: () => Promise<Check | readonly Check[]>];
 
 export async function runChecks(config: Config): Promise<Check[]> {
+  const running = await findRunning(config);
   return runEach([
     ['Node', async () => checkNode(process.versions.node)],
     ['platform', () => checkLibc()],
@@ -30,9 +32,9 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['free disk', () => checkFreeDisk(config.home)],
     ['reflinks', () => checkReflinks(config.home)],
     ['temporary disk', () => checkTemporaryDisk(config)],
-    ['ports', () => checkPorts(config)],
+    ['ports', () => checkPorts(config, running)],
     ['uids', () => checkUids(config.uids)],
-    ['cgroups', () => checkCgroups(config)],
+    ['cgroups', () => checkCgroups(config, running)],
     ['shared memory', () => checkSharedMemory()],
     ['open files', () => checkOpenFiles()],
     ['system database', () => checkSystemDatabase(config.databaseUrl)],

@@ -5,6 +5,7 @@ import type { Config, ProxyRuntime, Uids } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import { chooseProxyRuntime } from '../proxy-runtime.ts';
 import { type Check, fail, ok, warn } from './check.ts';
+import type { Running } from './running.ts';
 
 const nodeMin = [20, 19] as const;
 const sharedMemoryBytesMin = 64 * 1024 ** 2;
@@ -60,8 +61,14 @@ export function isMapped(uidMap: string, first: number, last: number): boolean {
     .some(([inside = 0, , count = 0]) => inside <= first && last < inside + count);
 }
 
-/** A process enters a group and leaves it, as a server's would; the group is removed afterwards. */
-export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promise<Check> {
+type HomeConfig = Pick<Config, 'home' | 'uids'>;
+
+/**
+ * A process enters a group and leaves it, as a server's would; the group is removed afterwards. A Catnap that runs
+ * knows better: a service manager gives its services groups that this shell has not.
+ */
+export async function checkCgroups(config: HomeConfig, running: Running | null): Promise<Check> {
+  if (running?.limitsEnforced === true) return ok('cgroups', 'sizes of computes are enforced, where Catnap is running');
   const elsewhere = { ...config, home: `${config.home} doctor` };
   const problem = await new Cgroups(
     elsewhere,
@@ -69,9 +76,14 @@ export async function checkCgroups(config: Pick<Config, 'home' | 'uids'>): Promi
     async () => null,
   ).problem();
   if (problem === null) return ok('cgroups', 'sizes of computes are enforced');
-  const advice = 'sizes of computes are not enforced here; run as root, or with a cgroup that Catnap may divide';
+  const advice = `sizes of computes are not enforced here; ${howToEnforce(config.uids)}`;
   return warn('cgroups', problem, advice);
 }
+
+const howToEnforce = (uids: Uids | null) =>
+  uids === null
+    ? '`catnap service install` runs Catnap with a control group that it may divide'
+    : 'give Catnap control groups that it may divide';
 
 /** Parallel queries keep their shared data here. */
 export async function checkSharedMemory(folder = '/dev/shm'): Promise<Check> {
