@@ -1,4 +1,5 @@
 /** Checks Node, the C library, uids, cgroups and kernel limits. */
+import { existsSync } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { Cgroups } from '../../compute/local/host/cgroups/compute-groups.ts';
 import type { Config, ProxyRuntime, Uids } from '../../lib/config.ts';
@@ -80,10 +81,12 @@ export async function checkCgroups(config: HomeConfig, running: Running | null):
   return warn('cgroups', problem, advice);
 }
 
-const howToEnforce = (uids: Uids | null) =>
-  uids === null
-    ? '`catnap service install` runs Catnap with a control group that it may divide'
-    : 'give Catnap control groups that it may divide';
+/** Only version 2 lets an ordinary user have a group to divide. */
+function howToEnforce(uids: Uids | null): string {
+  if (uids !== null) return 'give Catnap control groups that it may divide';
+  if (!existsSync('/sys/fs/cgroup/cgroup.controllers')) return 'that takes root on a machine with cgroup v1';
+  return '`catnap service install` runs Catnap with a control group that it may divide';
+}
 
 /** Parallel queries keep their shared data here. */
 export async function checkSharedMemory(folder = '/dev/shm'): Promise<Check> {
