@@ -27,7 +27,7 @@ const titles = (process.env.BENCH_TLS ?? 'plain,tls').split(',');
 const runtimes = (process.env.BENCH_RUNTIMES ?? process.env.CATNAP_PROXY_RUNTIME ?? 'auto').split(',');
 /** More sessions than this would keep the server busy with themselves; only a pool gets more clients. */
 const sessionsMax = 90;
-/** What each of many clients asks for a second of measurement: about three seconds of work for a thousand of them. */
+/** What each of many clients asks for a second of measurement; a thousand of them take about two for it. */
 const manyPerSecond = 33;
 
 export async function benchProxy() {

@@ -86,12 +86,13 @@ describe('the machine', () => {
     expect((await checkCgroups({ home: folder, uids: unmapped }, null)).status).toBe('warn');
   });
 
-  test('enforces sizes where the Catnap that runs says so, whatever this shell may do', async () => {
-    const config = { home: folder, uids: { service: 1, systemDatabase: 2, firstTenant: -1 } };
+  test('asks the Catnap that runs whether it enforces sizes, whatever this shell may do', async () => {
+    const config = { home: folder, uids: isRoot ? readConfig({}, { isRoot: true }).uids : null };
+    const unmapped = { home: folder, uids: { service: 1, systemDatabase: 2, firstTenant: -1 } };
     const stub = await startHttpStub(() => ({ body: { name: 'catnap', limits_enforced: true } }));
     try {
       const running = await findRunning({ bind: '127.0.0.1', httpPort: Number(new URL(stub.url).port) });
-      expect((await checkCgroups(config, running)).status).toBe('ok');
+      expect((await checkCgroups(unmapped, running)).status).toBe('ok');
       expect((await checkCgroups(config, { pgPort: null, limitsEnforced: false })).status).toBe('warn');
     } finally {
       await stub.close();

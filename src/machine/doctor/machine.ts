@@ -76,6 +76,9 @@ export async function checkCgroups(config: HomeConfig, running: Running | null):
     () => undefined,
     async () => null,
   ).problem();
+  if (problem === null && running?.limitsEnforced === false) {
+    return warn('cgroups', 'Catnap is running without enforcing sizes', 'its log says why, soon after its start');
+  }
   if (problem === null) return ok('cgroups', 'sizes of computes are enforced');
   const advice = `sizes of computes are not enforced here; ${howToEnforce(config.uids)}`;
   return warn('cgroups', problem, advice);
