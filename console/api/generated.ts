@@ -1908,7 +1908,9 @@ export interface GetBackupReply {
     readonly stored_until: string | null;
     /** Where the log of the store ends. */
     readonly stored_lsn: string | null;
-    /** Age of that last moment if the machine has newer log, 0 if not. */
+    /**
+     * For how long the machine has had log that the store lacks, 0 if it lacks none; null without a moment to compare.
+     */
     readonly behind_seconds: number | null;
     /** Log and base images that are not uploaded yet. */
     readonly waiting_bytes: number;

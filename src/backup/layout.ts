@@ -22,6 +22,14 @@ export interface HistoryRef {
   readonly historyId: string;
 }
 
+/** As the key of a map. */
+export const nameOf = ({ projectId, historyId }: HistoryRef) => `${projectId}/${historyId}`;
+
+export function refOf(name: string): HistoryRef {
+  const [projectId = '', historyId = ''] = name.split('/');
+  return { projectId, historyId };
+}
+
 /** Ends in a slash. */
 export function historyPrefix({ projectId, historyId }: HistoryRef): string {
   return projectId === systemProject ? `system/${historyId}/` : `projects/${projectId}/${historyId}/`;

@@ -5,9 +5,11 @@ import {
   type BackupStateRow,
   deleteBackupHistories,
   type GoneHistory,
+  type LocalReport,
   recordBackupHistories,
   recordBackupState,
   recordGoneHistories,
+  recordLocalHistories,
   selectBackupFacts,
   selectBackupHistories,
   selectBackupState,
@@ -57,7 +59,7 @@ export async function readBackupStatus(scope: Scope): Promise<BackupStatus> {
     behindSeconds: behindSeconds(row, now),
   }));
   const trouble = whyFailing(uploader, now);
-  const late = histories.filter((one) => isLate(one, backup.delaySeconds));
+  const late = histories.filter((one) => isLate(one, backup.delaySeconds, now));
   const alerts = [
     ...trouble,
     ...verdict(uploader, backup.verifySeconds, now),
@@ -68,20 +70,25 @@ export async function readBackupStatus(scope: Scope): Promise<BackupStatus> {
   return { state, alerts, url: backup.url, uploader, histories };
 }
 
-function behindSeconds({ localLsn, storedLsn, storedAt, goneSince }: BackupHistoryRow, now: Date): number | null {
+/** Of a branch that wrote nothing for a night, only what it has written since is behind. */
+function behindSeconds({ storedAt, behindSince, goneSince, localLsn }: BackupHistoryRow, now: Date): number | null {
   if (goneSince !== null || localLsn === null) return null;
-  if (localLsn === storedLsn) return 0;
+  if (behindSince === null) return 0;
   // A clock that was set back must not make it negative.
-  return storedAt === null ? null : Math.max(0, Math.round((now.getTime() - storedAt.getTime()) / 1_000));
+  return storedAt === null ? null : Math.max(0, Math.round(lackingMs(storedAt, behindSince, now) / 1_000));
 }
+
+const lackingMs = (storedAt: Date | null, behindSince: Date, now: Date) =>
+  now.getTime() - Math.max(storedAt?.getTime() ?? 0, behindSince.getTime());
 
 /** The branches and snapshots of a project that are later than the operator has allowed, by project. */
 export async function findLateBackups(scope: Scope): Promise<Map<string, HistoryBackup[]>> {
   const { backup } = scope.config;
   if (backup === undefined) return new Map();
+  const now = scope.clock.now();
   const { histories } = await readBackupStatus(scope);
   const late = new Map<string, HistoryBackup[]>();
-  for (const one of histories.filter((history) => isLate(history, backup.delaySeconds))) {
+  for (const one of histories.filter((history) => isLate(history, backup.delaySeconds, now))) {
     late.set(one.projectId, [...(late.get(one.projectId) ?? []), one]);
   }
   return late;
@@ -105,12 +112,10 @@ function verdict(uploader: BackupStateRow | null, everySeconds: number | undefin
   return isLate ? [`The backup was last verified at ${verifiedAt.toISOString()}, ${words}.`] : [];
 }
 
-function isLate(
-  { behindSeconds: behind, localLsn, goneSince, baseCount }: HistoryBackup,
-  delaySeconds: number,
-): boolean {
-  if (goneSince !== null || localLsn === null) return false;
-  return baseCount === 0 || (behind ?? 0) * 1_000 > delaySeconds * 1_000 + patienceMs;
+/** That the store has no base image of what is minutes old is no lateness: it takes a while to go up. */
+function isLate({ storedAt, behindSince, goneSince }: HistoryBackup, delaySeconds: number, now: Date): boolean {
+  if (goneSince !== null || behindSince === null) return false;
+  return lackingMs(storedAt, behindSince, now) > delaySeconds * 1_000 + patienceMs;
 }
 
 function lateness(late: readonly HistoryBackup[]): string[] {
@@ -144,6 +149,7 @@ export async function recordBackup(
   url: string,
   report: {
     readonly histories: readonly BackupReport[];
+    readonly unmatched: readonly LocalReport[];
     readonly gone: readonly GoneHistory[];
     readonly problem: string | null;
     readonly now: Date;
@@ -151,6 +157,7 @@ export async function recordBackup(
 ): Promise<readonly GoneHistory[]> {
   await recordBackupState(sql, url, report.problem);
   await recordBackupHistories(sql, report.histories);
+  await recordLocalHistories(sql, report.unmatched);
   const removable = await recordGoneHistories(sql, report.gone, { now: report.now, keepSeconds: keepGoneSeconds });
   await deleteBackupHistories(
     sql,

@@ -24,6 +24,8 @@ export interface BackupHistoryRow {
   readonly gapCount: number;
   readonly problem: string | null;
   readonly goneSince: Date | null;
+  /** Since when it has had something that the store lacks; null while the store has everything. */
+  readonly behindSince: Date | null;
 }
 
 export interface BackupStateRow {
@@ -38,11 +40,15 @@ export interface BackupStateRow {
   readonly verification: string | null;
 }
 
-export interface BackupReport {
+/** What is known of a history without the store. */
+export interface LocalReport {
   readonly historyId: string;
   readonly projectId: string;
   readonly branchId: string;
   readonly localUntil: LogPosition | null;
+}
+
+export interface BackupReport extends LocalReport {
   readonly storedFrom: LogPosition | null;
   readonly storedUntil: LogPosition | null;
   readonly baseCount: number;
@@ -66,10 +72,12 @@ export async function recordBackupState(sql: Sql, url: string, problem: string |
 export async function recordBackupHistories(sql: Sql, reports: readonly BackupReport[]): Promise<void> {
   if (reports.length === 0) return;
   await sql`
-    insert into backup_histories
+    insert into backup_histories as h (history_id, project_id, branch_id, local_at, local_lsn, stored_from, stored_at,
+      stored_lsn, base_count, stored_bytes, waiting_bytes, gap_count, problem, reported_at, behind_since)
     select r."historyId", r."projectId", r."branchId", (r."localUntil"->>'at')::timestamptz,
       (r."localUntil"->>'lsn')::pg_lsn, (r."storedFrom"->>'at')::timestamptz, (r."storedUntil"->>'at')::timestamptz,
-      (r."storedUntil"->>'lsn')::pg_lsn, r."baseCount", r."storedBytes", r."waitingBytes", r."gapCount", r.problem, now()
+      (r."storedUntil"->>'lsn')::pg_lsn, r."baseCount", r."storedBytes", r."waitingBytes", r."gapCount", r.problem, now(),
+      case when r."localUntil"->>'lsn' is distinct from r."storedUntil"->>'lsn' then now() end
     from jsonb_to_recordset(${JSON.stringify(reports)}::text::jsonb) as r(
       "historyId" text, "projectId" text, "branchId" text, "localUntil" jsonb, "storedFrom" jsonb, "storedUntil" jsonb,
       "baseCount" int, "storedBytes" bigint, "waitingBytes" bigint, "gapCount" int, problem text)
@@ -77,7 +85,23 @@ export async function recordBackupHistories(sql: Sql, reports: readonly BackupRe
       local_lsn = excluded.local_lsn, stored_from = excluded.stored_from, stored_at = excluded.stored_at,
       stored_lsn = excluded.stored_lsn, base_count = excluded.base_count, stored_bytes = excluded.stored_bytes,
       waiting_bytes = excluded.waiting_bytes, gap_count = excluded.gap_count, problem = excluded.problem,
-      reported_at = now(), gone_since = null`;
+      reported_at = now(), gone_since = null,
+      behind_since = case when excluded.behind_since is not null then coalesce(h.behind_since, now()) end`;
+}
+
+/** The same while the store cannot be asked; what it was last known to have stays. */
+export async function recordLocalHistories(sql: Sql, reports: readonly LocalReport[]): Promise<void> {
+  if (reports.length === 0) return;
+  await sql`
+    insert into backup_histories as h (history_id, project_id, branch_id, local_at, local_lsn, base_count, stored_bytes,
+      waiting_bytes, gap_count, reported_at, behind_since)
+    select r."historyId", r."projectId", r."branchId", (r."localUntil"->>'at')::timestamptz,
+      (r."localUntil"->>'lsn')::pg_lsn, 0, 0, 0, 0, now(), case when r."localUntil" is not null then now() end
+    from jsonb_to_recordset(${JSON.stringify(reports)}::text::jsonb) as r(
+      "historyId" text, "projectId" text, "branchId" text, "localUntil" jsonb)
+    on conflict (history_id) do update set branch_id = excluded.branch_id, local_at = excluded.local_at,
+      local_lsn = excluded.local_lsn, reported_at = now(), gone_since = null,
+      behind_since = case when excluded.local_lsn is distinct from h.stored_lsn then coalesce(h.behind_since, now()) end`;
 }
 
 export interface GoneHistory {
@@ -129,7 +153,7 @@ export async function selectBackupHistories(sql: Sql): Promise<BackupHistoryRow[
       b.name as branch_name, case when h.branch_id like 'snap-%' then h.branch_id end as snapshot_id,
       s.name as snapshot_name, h.local_at,
       h.local_lsn, h.stored_from, h.stored_at, h.stored_lsn, h.base_count, h.stored_bytes, h.waiting_bytes, h.gap_count,
-      h.problem, h.gone_since
+      h.problem, h.gone_since, h.behind_since
     from backup_histories h
     left join projects p on p.id = h.project_id
     left join snapshots s on s.id = h.branch_id and s.project_id = h.project_id

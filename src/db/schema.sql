@@ -127,6 +127,7 @@ create table backup_histories (
   problem text,
   reported_at timestamp with time zone not null,
   gone_since timestamp with time zone,
+  behind_since timestamp with time zone,
   constraint backup_histories_pkey PRIMARY KEY (history_id)
 );
 

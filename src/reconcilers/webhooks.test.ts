@@ -8,7 +8,7 @@ import { drain } from '../../test/helpers/drain.ts';
 import { FakeDriver } from '../compute/fake/fake-driver.ts';
 import { periodOf } from '../db/consumption.ts';
 import { isAnythingGoingOn } from '../db/going-on.ts';
-import { dayMs, minuteMs } from '../lib/clock.ts';
+import { dayMs, hourMs, minuteMs } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { retention } from './retention.ts';
 import { makeWebhooks } from './webhooks.ts';
@@ -138,14 +138,18 @@ describe('events', () => {
     const id = project.slice('/projects/'.length);
     await api.core.database.sql`
       insert into backup_histories (history_id, project_id, branch_id, local_at, local_lsn, base_count, stored_bytes,
-        waiting_bytes, gap_count, reported_at)
-      values ('h1', ${id}, 'br-1', now(), '0/2', 0, 0, 0, 0, now())`;
+        waiting_bytes, gap_count, reported_at, behind_since)
+      values ('h1', ${id}, 'br-1', now(), '0/2', 0, 0, 0, 0, now(), now())`;
+    // A base image takes a while to go up.
+    await look();
+    expect(received).toEqual([]);
+    ahead = hourMs;
     await look();
     await look();
     expect(received.map(({ body }) => JSON.parse(body).data)).toEqual([
       { count: 1, branches: [{ branch_id: 'br-1', behind_seconds: null }] },
     ]);
-    ahead = dayMs;
+    ahead += dayMs;
     await look();
     expect(received).toHaveLength(2);
     await api.core.database.sql`delete from backup_histories`;

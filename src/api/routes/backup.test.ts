@@ -25,7 +25,14 @@ describe('with a store', () => {
   let api: TestApi;
   const read = async () => (await api.call('GET', '/api/v2/backup')).json();
   const record = (report: Partial<Parameters<typeof recordBackup>[2]>) =>
-    recordBackup(readScope(api.core), url, { histories: [], gone: [], problem: null, now: new Date(), ...report });
+    recordBackup(readScope(api.core), url, {
+      histories: [],
+      unmatched: [],
+      gone: [],
+      problem: null,
+      now: new Date(),
+      ...report,
+    });
 
   beforeAll(async () => {
     api = await makeApi({ backup });
@@ -52,8 +59,17 @@ describe('with a store', () => {
     });
   });
 
+  /** As if what the store lacks had been there for so long. */
+  const age = (minutes: number) =>
+    api.core.database.sql`
+      update backup_histories set behind_since = behind_since - ${minutes}::int * interval '1 minute',
+        stored_at = stored_at - ${minutes}::int * interval '1 minute'`;
+
   test('a branch that is behind, has lost moments or cannot be uploaded is an alert', async () => {
+    // However long nothing was written before: it is behind from what was.
     await record({ histories: [{ ...history, localUntil: { at, lsn: '0/3000000' }, waitingBytes: 5 }] });
+    expect(await read()).toMatchObject({ state: 'ok', alerts: [], waiting_bytes: 5 });
+    await age(6);
     const behind = await read();
     expect(behind).toMatchObject({ state: 'behind', waiting_bytes: 5 });
     expect(behind.alerts).toEqual([expect.stringMatching(/^1 branches are behind, the worst by \d+ seconds\.$/)]);
@@ -62,7 +78,24 @@ describe('with a store', () => {
     await record({ histories: [{ ...history, problem: 'no rights' }] });
     expect((await read()).alerts).toEqual([expect.stringContaining('no rights')]);
     await record({ histories: [{ ...history, baseCount: 0, storedFrom: null, storedUntil: null }] });
+    expect((await read()).alerts).toEqual([]);
+    await age(6);
     expect((await read()).alerts).toEqual([expect.stringContaining('no base image in the store')]);
+  });
+
+  test('a branch falls behind though the store cannot be asked', async () => {
+    await record({ histories: [history] });
+    const { projectId, historyId, branchId } = history;
+    const ahead = { projectId, historyId, branchId, localUntil: { at, lsn: '0/3000000' } };
+    await record({ unmatched: [ahead], problem: 'no answer' });
+    await age(6);
+    await record({ unmatched: [ahead], problem: 'no answer' });
+    expect((await read()).alerts).toEqual([
+      expect.stringContaining('no answer'),
+      expect.stringMatching(/^1 branches are behind, the worst by 36\d seconds\.$/),
+    ]);
+    await record({ histories: [{ ...history, localUntil: ahead.localUntil, storedUntil: ahead.localUntil }] });
+    expect(await read()).toMatchObject({ state: 'ok', alerts: [], histories: [{ behind_seconds: 0 }] });
   });
 
   test('a failure is shown with its beginning, until it is over', async () => {

@@ -18,7 +18,9 @@ const HistoryBackup = Type.Object({
   stored_from: nullableTime('The first moment that the store can give; null while it can give none.'),
   stored_until: nullableTime('The last moment that the store can give.'),
   stored_lsn: nullableText('Where the log of the store ends.'),
-  behind_seconds: nullableCount('Age of that last moment if the machine has newer log, 0 if not.'),
+  behind_seconds: nullableCount(
+    'For how long the machine has had log that the store lacks, 0 if it lacks none; null without a moment to compare.',
+  ),
   waiting_bytes: count('Log and base images that are not uploaded yet.'),
   stored_bytes: count('What the store keeps of it, compressed and encrypted.'),
   base_count: count('Base images in the store.'),

@@ -33,9 +33,13 @@ const idleMs = minuteMs;
  */
 const partBytesMax = 128 * 1024 ** 2;
 
-export interface HistoryReport extends HistoryRef {
+/** What is known of a history without the store. */
+export interface LocalReport extends HistoryRef {
   readonly branchId: string;
   readonly localUntil: LogPosition | null;
+}
+
+export interface HistoryReport extends LocalReport {
   readonly storedUntil: LogPosition | null;
   /** The first moment that the store can give. */
   readonly storedFrom: LogPosition | null;
@@ -132,6 +136,11 @@ export class HistoryUpload {
     if (name?.kind === 'log') this.#log.delete(name.file);
     if (name?.kind === 'base') this.#bases = this.#bases.filter((base) => base.name !== name.base);
     if (name?.kind === 'document') this.#written = '';
+  }
+
+  /** What the machine has now, for the report, while nothing can be uploaded. */
+  see(local: LocalHistory): void {
+    this.#local = local;
   }
 
   /** Uploads the log that is new. Returns the base image that should go up next, if one should. */

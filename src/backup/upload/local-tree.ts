@@ -77,6 +77,16 @@ export async function readLocalHistory(root: string, ref: HistoryRef): Promise<L
   };
 }
 
+/** Those that can be read. */
+export async function readLocalHistories(root: string): Promise<LocalHistory[]> {
+  const found: LocalHistory[] = [];
+  for (const ref of await listLocalHistories(root).catch(() => [])) {
+    const local = await readLocalHistory(root, ref).catch(() => null);
+    if (local !== null) found.push(local);
+  }
+  return found;
+}
+
 async function readBases(folder: string): Promise<BaseImage[]> {
   const names = ((await readdir(folder).catch(absent)) ?? []).filter(isName);
   const found: BaseImage[] = [];

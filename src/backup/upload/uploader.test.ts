@@ -200,9 +200,24 @@ describe('trouble', () => {
     await tree.write(100);
     await eventually(() => expect(stage.reports.at(-1)?.problem).toMatch(/the folder is not there/));
     expect(last()?.waitingBytes).toBeGreaterThan(0);
+    // Whatever it cannot upload: how far the machine is ahead stays true.
+    await tree.write(100);
+    await eventually(() => expect(last()?.localUntil?.lsn).toBe(tree.end()));
+    expect(last()?.storedUntil?.lsn).not.toBe(tree.end());
     await rename(`${stage.folder}-away`, stage.folder);
     await eventually(() => expect(stage.reports.at(-1)).toMatchObject({ problem: null }));
     await eventually(expectWhole);
+  });
+
+  test('of the store from the beginning leaves only what the machine has to be reported', async () => {
+    await tree.makeBase();
+    await tree.write(100);
+    await rename(stage.folder, `${stage.folder}-away`);
+    newUploader().start();
+    const unmatched = [{ ...treeRef, branchId: 'br-quiet-cat-1', localUntil: { lsn: tree.end() } }];
+    await eventually(() => expect(stage.reports.at(-1)).toMatchObject({ histories: [], gone: [], unmatched }));
+    await rename(`${stage.folder}-away`, stage.folder);
+    await eventually(() => expect(stage.reports.at(-1)).toMatchObject({ problem: null, unmatched: [] }));
   });
 
   test('of a tree that is not there removes nothing', async () => {

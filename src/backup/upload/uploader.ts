@@ -9,12 +9,12 @@ import type { Logger } from '../../lib/log.ts';
 import { createSteadyTime, type SteadyTime } from '../../lib/steady-time.ts';
 import { type Claimant, ClaimRefusedError, claimStore, ReplacedError, requireWriter } from '../claim.ts';
 import { type BaseImage, type ManifestProject, readHistoryDocument, writeManifest } from '../documents.ts';
-import { type HistoryRef, homeKey, parseKey, systemProject } from '../layout.ts';
+import { type HistoryRef, homeKey, nameOf, parseKey, refOf, systemProject } from '../layout.ts';
 import { SealBrokenError, seal } from '../seal/seal.ts';
 import { isFull, type StoredObject, StoreError } from '../store/object-store.ts';
 import { packFiles, type SmallFile } from '../tar.ts';
-import { type HistoryReport, HistoryUpload, type UploadTarget } from './history-upload.ts';
-import { type LocalHistory, listLocalHistories, readLocalHistory } from './local-tree.ts';
+import { type HistoryReport, HistoryUpload, type LocalReport, type UploadTarget } from './history-upload.ts';
+import { type LocalHistory, listLocalHistories, readLocalHistories, readLocalHistory } from './local-tree.ts';
 import { SourceGoneError } from './source.ts';
 
 /** What the system database knows. */
@@ -29,6 +29,8 @@ export interface UploadFacts {
 export interface UploadReport {
   /** Of each history that is on this machine, or that only the store has. */
   readonly histories: readonly HistoryReport[];
+  /** On this machine, while nobody can say what the store has of them. */
+  readonly unmatched: readonly LocalReport[];
   /** Histories that the store has and this machine has not. */
   readonly gone: readonly HistoryRef[];
   /** Why nothing can be uploaded at the moment; null when something was, or nothing had to be. */
@@ -65,8 +67,6 @@ const retentionSecondsMin = 86_400;
 
 /** Grows with each failure in a row. */
 const pauseMs = (failures: number) => Math.min(retryMsMax, 1_000 * 2 ** failures);
-
-const nameOf = ({ projectId, historyId }: HistoryRef) => `${projectId}/${historyId}`;
 
 export class Uploader {
   readonly #parts: UploaderParts;
@@ -300,8 +300,21 @@ export class Uploader {
     this.#manifest = text;
   }
 
+  /**
+   * A round that fails may not have come to a history, and a machine that goes on writing falls behind meanwhile.
+   * Returns those of which the store's part is not known.
+   */
+  async #seeMachine(): Promise<LocalReport[]> {
+    const locals = await readLocalHistories(this.#parts.root);
+    for (const local of locals) this.#uploads.get(nameOf(local.ref))?.see(local);
+    return locals
+      .filter(({ ref }) => !this.#uploads.has(nameOf(ref)))
+      .map(({ ref, branchId, until }) => ({ ...ref, branchId, localUntil: until }));
+  }
+
   /** `isStoreFull`: what may be removed makes room. With any other problem, nothing is. */
   async #tell(problem: string | null, isStoreFull = false): Promise<void> {
+    const unmatched = problem === null ? [] : await this.#seeMachine();
     const here = new Set((await listLocalHistories(this.#parts.root).catch(() => [])).map(nameOf));
     const refs = [...this.#uploads.keys()].map(refOf);
     const histories = refs.flatMap((ref) => {
@@ -311,7 +324,7 @@ export class Uploader {
     });
     const gone = problem === null || isStoreFull ? refs.filter((ref) => !here.has(nameOf(ref))) : [];
     const removable = await this.#parts
-      .report({ histories, gone, problem, now: this.#time.now() })
+      .report({ histories, unmatched, gone, problem, now: this.#time.now() })
       .catch((error: unknown) => {
         this.#parts.log.error({ err: error }, 'the state of backups could not be recorded');
         return [];
@@ -321,11 +334,6 @@ export class Uploader {
       this.#uploads.delete(nameOf(ref));
     }
   }
-}
-
-function refOf(name: string): HistoryRef {
-  const [projectId = '', historyId = ''] = name.split('/');
-  return { projectId, historyId };
 }
 
 /** The system database must reach as far back as any project does. */

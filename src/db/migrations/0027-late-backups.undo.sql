@@ -1,0 +1,1 @@
+alter table backup_histories drop column behind_since;
