@@ -94,7 +94,7 @@ export const settingDocs: readonly (readonly [name: string, fallback: string, me
   [
     'CATNAP_KUBERNETES_DEEP_SLEEP_SECONDS',
     '`3600`',
-    'How long a compute naps before its pod goes, too, and a wake takes seconds; `0` for never.',
+    'How long a compute naps before its pod goes, too, and a wake takes seconds; `0` for only when a node is short of room.',
   ],
   ['CATNAP_UID_BASE', '`700000`', 'As root: the first of the uids that Catnap and the projects’ servers run under.'],
   [

@@ -9,7 +9,12 @@ import { clusters, pods } from '../../src/compute/kubernetes/objects/kinds.ts';
 import { asProjectId } from '../../src/lib/ids.ts';
 import { eventually, usualTestMs } from '../helpers/eventually.ts';
 import { type ChosenCluster, openChosenCluster } from '../helpers/kubernetes-cluster/chosen-cluster.ts';
-import { killOperator, type LentProgram, startProgramOn } from '../helpers/kubernetes-cluster/lent-program.ts';
+import {
+  killOperator,
+  type LentProgram,
+  startProgramOn,
+  withoutOperator,
+} from '../helpers/kubernetes-cluster/lent-program.ts';
 import type { Program } from '../helpers/program.ts';
 import { ask } from '../helpers/query.ts';
 
@@ -124,6 +129,16 @@ describe('a project on a cluster', () => {
     await suspend();
     await killOperator(cluster);
     await eventually(async () => expect(await ask(uri, 'select n from t')).toBe('7'));
+  });
+
+  test('tells a client that there is no operator, and is woken when there is one again', async () => {
+    await suspend();
+    await withoutOperator(cluster, async () => {
+      await expect(ask(uri, 'select n from t')).rejects.toThrow(/did not wake within \d+ seconds/);
+    });
+    // By the wake that the client asked for, which goes on without it.
+    await eventually(async () => expect(await stateOf()).toBe('active'));
+    expect(await ask(uri, 'select n from t')).toBe('7');
   });
 
   test('is removed, and nothing of it is left', async () => {

@@ -2,7 +2,9 @@
 import { chmod, chown, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Resource } from '../../../src/compute/kubernetes/client/objects.ts';
 import { pods } from '../../../src/compute/kubernetes/objects/kinds.ts';
+import { eventually } from '../eventually.ts';
 import { Program } from '../program.ts';
 import type { ChosenCluster } from './chosen-cluster.ts';
 
@@ -36,7 +38,12 @@ export async function startProgramOn(cluster: ChosenCluster): Promise<LentProgra
 }
 
 /** As the operator's own manifest installs it. */
-const operator = { namespace: 'cnpg-system', labels: { 'app.kubernetes.io/name': 'cloudnative-pg' } };
+const operator = {
+  namespace: 'cnpg-system',
+  deployment: 'cnpg-controller-manager',
+  labels: { 'app.kubernetes.io/name': 'cloudnative-pg' },
+};
+const deployments: Resource = { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' };
 
 /** Kubernetes starts another one, which takes over after some seconds. */
 export async function killOperator(cluster: ChosenCluster): Promise<void> {
@@ -44,4 +51,20 @@ export async function killOperator(cluster: ChosenCluster): Promise<void> {
   const { items } = await client.list(pods, operator.labels);
   if (items.length === 0) throw new Error('the operator has no pod');
   for (const { metadata } of items) await client.remove(pods, metadata.name);
+}
+
+/** No operator runs during the work, and none starts before it has ended. */
+export async function withoutOperator<T>(cluster: ChosenCluster, work: () => Promise<T>): Promise<T> {
+  const client = await cluster.clientIn(operator.namespace);
+  const scale = (replicas: number) => client.patch(deployments, operator.deployment, { spec: { replicas } });
+  await scale(0);
+  try {
+    await eventually(async () => {
+      const { items } = await client.list(pods, operator.labels);
+      if (items.length > 0) throw new Error('the operator still has a pod');
+    });
+    return await work();
+  } finally {
+    await scale(1);
+  }
 }

@@ -13,12 +13,21 @@ export async function deepenSleep(client: KubernetesClient, afterSeconds: number
   };
   let count = 0;
   for (const found of (await client.list(clusters, labelsOfEverything)).items.filter(isDue)) {
-    let isDeeper = false;
-    await client.change(clusters, found.metadata.name, (current) => {
-      isDeeper = isDue(current);
-      return isDeeper ? deepSleepPatch : null;
-    });
-    if (isDeeper) count++;
+    if (await deepen(client, found, isDue)) count++;
   }
   return count;
+}
+
+/** False for one that has changed meanwhile, and is not due any more. */
+export async function deepen(
+  client: KubernetesClient,
+  { metadata }: Cluster,
+  isDue: (current: Cluster) => boolean,
+): Promise<boolean> {
+  let isDeeper = false;
+  await client.change(clusters, metadata.name, (current) => {
+    isDeeper = isDue(current);
+    return isDeeper ? deepSleepPatch : null;
+  });
+  return isDeeper;
 }

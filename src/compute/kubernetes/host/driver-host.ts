@@ -1,7 +1,7 @@
 /**
- * The Kubernetes driver in the parent process: makes sure of the cluster, lets naps become deep sleep, replaces pods
- * whose server does not come back, and checks settings with the Postgres that Catnap brings along. Nothing here needs
- * rights on this machine.
+ * The Kubernetes driver in the parent process: makes sure of the cluster, lets naps become deep sleep, also to make
+ * room on a node, replaces pods whose server does not come back, and checks settings with the Postgres that Catnap
+ * brings along. Nothing here needs rights on this machine.
  */
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
@@ -14,6 +14,7 @@ import type { Layout } from '../../local/host/home/layout.ts';
 import { Majors } from '../../local/host/postgres/majors.ts';
 import { checkSettings } from '../../local/host/postgres/settings-check.ts';
 import { deepenSleep } from '../driver/deep-sleep.ts';
+import { NodeShortage } from '../driver/node-shortage.ts';
 import { StalledServers } from '../driver/stalled-servers.ts';
 import { releaseOf } from '../manifests/images.ts';
 import { labelsOfEverything } from '../manifests/labels.ts';
@@ -25,6 +26,8 @@ const lookMsMax = 60_000;
 const lookMsMin = 1_000;
 /** How often servers that should run are looked at, as far as the operator does not call them ready. */
 const stalledMs = 2_000;
+/** How often pods are looked through for one that waits for room. */
+const shortageMs = 2_000;
 
 export class KubernetesDriverHost implements DriverHost {
   readonly #settings: KubernetesSettings;
@@ -53,6 +56,12 @@ export class KubernetesDriverHost implements DriverHost {
     this.#repeat(stalledMs, 'pods without a server could not be replaced', async () => {
       const removed = await stalled.look(this.#clock.now());
       for (const pod of removed) this.#log.warn({ pod }, 'the server of a pod had ended for good; the pod is replaced');
+    });
+    const shortage = new NodeShortage(client);
+    this.#repeat(shortageMs, 'no room could be made on nodes that are short', async () => {
+      const count = await shortage.look();
+      if (count > 0)
+        this.#log.info({ count }, 'computes that napped are in deep sleep now, as a node has no room left');
     });
     const { deepSleepSeconds } = this.#settings;
     if (deepSleepSeconds === 0) return;

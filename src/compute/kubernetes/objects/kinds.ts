@@ -36,6 +36,8 @@ interface PodContainer {
 
 export interface Pod extends KubernetesObject {
   readonly spec: {
+    /** None until the scheduler has found one. */
+    readonly nodeName?: string;
     readonly containers: readonly PodContainer[];
     readonly initContainers?: readonly PodContainer[];
   };
