@@ -4,6 +4,7 @@ import {
   type BackupReport,
   type BackupStateRow,
   deleteBackupHistories,
+  deleteOtherBackupHistories,
   type GoneHistory,
   type LocalReport,
   recordBackupHistories,
@@ -163,5 +164,10 @@ export async function recordBackup(
     sql,
     removable.map(({ historyId }) => historyId),
   );
+  // A branch that came and went during an outage of the store is in no report any more, and would be late for good.
+  if (report.problem === null) {
+    const known = [...report.histories, ...report.gone].map(({ historyId }) => historyId);
+    await deleteOtherBackupHistories(sql, known);
+  }
   return removable;
 }

@@ -132,6 +132,13 @@ export async function deleteBackupHistories(sql: Sql, historyIds: readonly strin
   await sql`delete from backup_histories where history_id = any(${[...historyIds]})`;
 }
 
+/** The same, when all are known that are on the machine or in the store. */
+export async function deleteOtherBackupHistories(sql: Sql, historyIds: readonly string[]): Promise<void> {
+  await sql`
+    delete from backup_histories h
+    where not exists (select from unnest(${[...historyIds]}::text[]) as known (id) where known.id = h.history_id)`;
+}
+
 /** `text` is what a check that restored something has found, as sentences. */
 export async function recordVerification(sql: Sql, url: string, isOk: boolean, text: string): Promise<void> {
   await sql`

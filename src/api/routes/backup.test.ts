@@ -98,6 +98,22 @@ describe('with a store', () => {
     expect(await read()).toMatchObject({ state: 'ok', alerts: [], histories: [{ behind_seconds: 0 }] });
   });
 
+  test('a branch that came and went while the store could not be asked is not late afterwards', async () => {
+    const { projectId, historyId, branchId, localUntil } = history;
+    const passing = { projectId, historyId: '77aa88bb', branchId: 'br-passing-1', localUntil };
+    const here = { projectId, historyId, branchId, localUntil };
+    await record({ unmatched: [here, passing], problem: 'no answer' });
+    await record({ unmatched: [here], problem: 'no answer' });
+    await age(6);
+    const gone = [{ projectId, historyId: '99cc00dd' }];
+    await record({ histories: [history], gone });
+    const found = await read();
+    expect(found).toMatchObject({ state: 'ok', alerts: [] });
+    const ids = found.histories.map((one: { history_id: string }) => one.history_id).sort();
+    expect(ids).toEqual([historyId, '99cc00dd']);
+    await record({ histories: [history] });
+  });
+
   test('a failure is shown with its beginning, until it is over', async () => {
     await record({ histories: [history], problem: 'no answer' });
     const first = await read();
