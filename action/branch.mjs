@@ -84,7 +84,8 @@ async function makeBranch(project) {
 async function findProject() {
   const wanted = env.CATNAP_PROJECT;
   if (wanted) {
-    const byId = await api('GET', `/projects/${encodeURIComponent(wanted)}`, undefined, [404]);
+    // 400 is for a name that cannot be an id, such as one with a space.
+    const byId = await api('GET', `/projects/${encodeURIComponent(wanted)}`, undefined, [400, 404]);
     if (byId !== null) return byId.project;
   }
   const { projects } = await api('GET', '/projects?limit=400');

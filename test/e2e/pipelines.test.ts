@@ -179,6 +179,8 @@ describe('the script of the action', () => {
       code: 1,
       err: 'catnap: there is no branch pr-7: create it first\n',
     });
+    const nowhere = await run('create', { ...key, CATNAP_PROJECT: 'The Shop' });
+    expect(nowhere).toMatchObject({ code: 1, err: expect.stringContaining('CATNAP_PROJECT must be') });
     const lost = await run('create', { ...key, CATNAP_PARENT: 'none' });
     expect(lost).toMatchObject({ code: 1, err: 'catnap: there is no branch none to make it from\n' });
   });

@@ -65,9 +65,14 @@ async function onlyProject({ client }: Reach): Promise<string> {
   throw new CliFailure(`${problem}: ${advice}`, usageExitCode);
 }
 
-/** An id is taken at its word when the key may read that project: a key of one project lists nothing. */
+const mayBeId = /^[a-z0-9-]{1,60}$/;
+
+/**
+ * An id is taken at its word when the key may read that project: a key of one project lists nothing. A name that can be
+ * no id, such as one with a space, would be refused in the place of one.
+ */
 async function projectId(session: Reach, given: string): Promise<string> {
-  const byId = await session.client.find<GetProjectReply>(targetOf(given).path);
+  const byId = mayBeId.test(given) ? await session.client.find<GetProjectReply>(targetOf(given).path) : null;
   if (byId !== null) return byId.project.id;
   const named = (await session.client.listProjects()).filter(({ name }) => name === given);
   return single('project', given, named).id;
