@@ -154,6 +154,22 @@ describe('with a store', () => {
     await api.core.database.sql`delete from backup_histories`;
   });
 
+  test('a branch that was deleted before its first base image went up is not late', async () => {
+    const { project } = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+    const branches = `/api/v2/projects/${project.id}/branches`;
+    const { branch } = (await api.call('POST', branches, { body: { branch: { name: 'short' } } })).json();
+    const ids = { projectId: project.id, branchId: branch.id };
+    await record({ histories: [{ ...history, ...ids, baseCount: 0, storedFrom: null, storedUntil: null }] });
+    await age(6);
+    expect((await read()).state).toBe('behind');
+    await api.core.database.sql`update branches set deleting_at = now() where id = ${branch.id}`;
+    expect(await read()).toMatchObject({ state: 'ok', alerts: [], histories: [{ branch_name: 'short' }] });
+    await api.core.database.sql`update branches set deleting_at = null where id = ${branch.id}`;
+    await api.core.database.sql`update projects set deleting_at = now() where id = ${project.id}`;
+    expect((await read()).state).toBe('ok');
+    await api.core.database.sql`delete from backup_histories`;
+  });
+
   test('a verification that failed is an alert', async () => {
     await record({});
     await api.core.database.sql`
