@@ -171,6 +171,17 @@ describe('the script of the action', () => {
     expect(await branchNames()).toEqual(['main']);
   });
 
+  test('goes on with a branch whose maker ended before it came to the password', async () => {
+    const { body } = await program.api('POST', '/api_keys', { key_name: 'again', scope: 'branches' });
+    const env = { CATNAP_API_KEY: body.key, CATNAP_BRANCH: 'pr-8', CATNAP_DOTENV: join(folder, 'again') };
+    const lost = await run('create', { ...env, CATNAP_DATABASE: 'none' });
+    expect(lost).toMatchObject({ code: 1, err: 'catnap: the branch has no database none\n' });
+    expect(await run('create', env)).toMatchObject({ code: 0, err: '' });
+    const [, uri = ''] = /DATABASE_URL='(.*)'/.exec(await readFile(env.CATNAP_DOTENV, 'utf8')) ?? [];
+    expect(await ask(uri, 'SELECT count(*) FROM cats')).toBe('0');
+    expect(await run('delete', env)).toMatchObject({ code: 0 });
+  });
+
   test('says what is wrong', async () => {
     const key = { CATNAP_API_KEY: await program.apiKey() };
     expect(await run('build', key)).toMatchObject({ code: 1, err: 'catnap: say what to do: create, diff, delete\n' });
