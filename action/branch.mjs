@@ -27,20 +27,27 @@ async function create() {
   const branch = found ?? (await makeBranch(project));
   const path = `/projects/${project.id}/branches/${branch.id}`;
   const database = await findDatabase(path);
-  const { scope } = await api('GET', '/auth');
-  // A branch begins with the passwords of its parent, which such a key does not get.
-  if (scope === 'branches' && found === undefined) {
-    const role = `${path}/roles/${encodeURIComponent(database.owner_name)}`;
-    await untilDone(await api('POST', `${role}/reset_password`));
-  }
+  const uri = (await findUri(project, branch, database)) ?? (await uriOfItsOwn(project, branch, database));
+  console.log(`${found === undefined ? 'made' : 'found'} the branch ${branch.name} (${branch.id})`);
+  give({ 'branch-id': branch.id, uri });
+}
+
+/** Nothing where the key does not get the password: that of the parent, with which a branch begins. */
+async function findUri(project, branch, database, expected = [403]) {
   const query = new URLSearchParams({
     branch_id: branch.id,
     database_name: database.name,
     role_name: database.owner_name,
   });
-  const { uri } = await api('GET', `/projects/${project.id}/connection_uri?${query}`);
-  console.log(`${found === undefined ? 'made' : 'found'} the branch ${branch.name} (${branch.id})`);
-  give({ 'branch-id': branch.id, uri });
+  const reply = await api('GET', `/projects/${project.id}/connection_uri?${query}`, undefined, expected);
+  return reply?.uri;
+}
+
+/** Also for a branch that was found: the run that made it may have ended before it came to the password. */
+async function uriOfItsOwn(project, branch, database) {
+  const role = `/projects/${project.id}/branches/${branch.id}/roles/${encodeURIComponent(database.owner_name)}`;
+  await untilDone(await api('POST', `${role}/reset_password`));
+  return findUri(project, branch, database, []);
 }
 
 async function diff() {
@@ -84,7 +91,8 @@ async function makeBranch(project) {
 async function findProject() {
   const wanted = env.CATNAP_PROJECT;
   if (wanted) {
-    const byId = await api('GET', `/projects/${encodeURIComponent(wanted)}`, undefined, [404]);
+    // 400 is for a name that cannot be an id, such as one with a space.
+    const byId = await api('GET', `/projects/${encodeURIComponent(wanted)}`, undefined, [400, 404]);
     if (byId !== null) return byId.project;
   }
   const { projects } = await api('GET', '/projects?limit=400');

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { runCli } from './cli/program.ts';
 import { asCalledHere, commandName } from './lib/command-name.ts';
-import { type Config, ConfigError, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
+import { type Config, ConfigError, environmentWith, localUrl, readBackupKeyLine, readConfig } from './lib/config.ts';
 import { errorText } from './lib/errors.ts';
 import { isPasswordOf } from './lib/scram-verifier.ts';
 import { readCommit, readVersion } from './lib/version.ts';
@@ -39,6 +39,8 @@ function run(config: Config): Promise<number> {
     version: versionText(),
     command: [process.execPath, process.argv[1] ?? fileURLToPath(import.meta.url)],
     asCalledHere: (text) => asCalledHere(text, commandName(config.programPath)),
+    // libpq would take this one before that of the password file.
+    psqlEnvironment: () => environmentWith({ PGPASSWORD: undefined }),
     home: config.home,
     folder: process.cwd(),
     url: localUrl(config),

@@ -577,6 +577,17 @@ describe('psql', () => {
     }
   });
 
+  test('keeps a password in the environment from psql, which would take it before the file', async () => {
+    const seen = join(home, 'seen');
+    await writeFile(join(home, 'psql'), `#!/bin/sh\nprintf '%s' "$PGAPPNAME $PGPASSWORD" > ${seen}\n`);
+    await chmod(join(home, 'psql'), 0o755);
+    vi.stubEnv('PATH', `${home}${delimiter}${process.env.PATH}`);
+    vi.stubEnv('PGPASSWORD', 'of another server');
+    vi.stubEnv('PGAPPNAME', 'mine');
+    expect((await catnap(['psql', 'ep-1'])).code).toBe(0);
+    expect(await readFile(seen, 'utf8')).toBe('mine ');
+  });
+
   test('says what to install when there is no psql', async () => {
     const failure = runPsql(uri, [], { program: join(home, 'none') });
     await expect(failure).rejects.toThrow(`psql is not installed; install it`);

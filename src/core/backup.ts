@@ -4,6 +4,7 @@ import {
   type BackupReport,
   type BackupStateRow,
   deleteBackupHistories,
+  deleteOtherBackupHistories,
   type GoneHistory,
   type LocalReport,
   recordBackupHistories,
@@ -112,9 +113,12 @@ function verdict(uploader: BackupStateRow | null, everySeconds: number | undefin
   return isLate ? [`The backup was last verified at ${verifiedAt.toISOString()}, ${words}.`] : [];
 }
 
-/** That the store has no base image of what is minutes old is no lateness: it takes a while to go up. */
-function isLate({ storedAt, behindSince, goneSince }: HistoryBackup, delaySeconds: number, now: Date): boolean {
-  if (goneSince !== null || behindSince === null) return false;
+/**
+ * That the store has no base image of what is minutes old is no lateness: it takes a while to go up. Of a branch that
+ * was deleted none may come at all, as the machine makes no second one that would fit the log of its compute.
+ */
+function isLate({ storedAt, behindSince, goneSince, isDeleted }: HistoryBackup, delaySeconds: number, now: Date) {
+  if (goneSince !== null || behindSince === null || isDeleted) return false;
   return lackingMs(storedAt, behindSince, now) > delaySeconds * 1_000 + patienceMs;
 }
 
@@ -163,5 +167,10 @@ export async function recordBackup(
     sql,
     removable.map(({ historyId }) => historyId),
   );
+  // A branch that came and went during an outage of the store is in no report any more, and would be late for good.
+  if (report.problem === null) {
+    const known = [...report.histories, ...report.gone].map(({ historyId }) => historyId);
+    await deleteOtherBackupHistories(sql, known);
+  }
   return removable;
 }

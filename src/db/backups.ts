@@ -26,6 +26,8 @@ export interface BackupHistoryRow {
   readonly goneSince: Date | null;
   /** Since when it has had something that the store lacks; null while the store has everything. */
   readonly behindSince: Date | null;
+  /** Its branch was deleted, alone or with the project, and can perhaps be recovered. */
+  readonly isDeleted: boolean;
 }
 
 export interface BackupStateRow {
@@ -132,6 +134,13 @@ export async function deleteBackupHistories(sql: Sql, historyIds: readonly strin
   await sql`delete from backup_histories where history_id = any(${[...historyIds]})`;
 }
 
+/** The same, when all are known that are on the machine or in the store. */
+export async function deleteOtherBackupHistories(sql: Sql, historyIds: readonly string[]): Promise<void> {
+  await sql`
+    delete from backup_histories h
+    where not exists (select from unnest(${[...historyIds]}::text[]) as known (id) where known.id = h.history_id)`;
+}
+
 /** `text` is what a check that restored something has found, as sentences. */
 export async function recordVerification(sql: Sql, url: string, isOk: boolean, text: string): Promise<void> {
   await sql`
@@ -153,7 +162,8 @@ export async function selectBackupHistories(sql: Sql): Promise<BackupHistoryRow[
       b.name as branch_name, case when h.branch_id like 'snap-%' then h.branch_id end as snapshot_id,
       s.name as snapshot_name, h.local_at,
       h.local_lsn, h.stored_from, h.stored_at, h.stored_lsn, h.base_count, h.stored_bytes, h.waiting_bytes, h.gap_count,
-      h.problem, h.gone_since, h.behind_since
+      h.problem, h.gone_since, h.behind_since,
+      s.id is null and coalesce(b.deleting_at, p.deleting_at) is not null as is_deleted
     from backup_histories h
     left join projects p on p.id = h.project_id
     left join snapshots s on s.id = h.branch_id and s.project_id = h.project_id

@@ -210,8 +210,8 @@ export function passedDescriptors(env: Environment = process.env, pid = process.
   return Array.from({ length: Number(env.LISTEN_FDS ?? 0) }, (_, index) => 3 + index);
 }
 
-/** For a process that Catnap starts as a part of itself. */
-export function environmentWith(more: Readonly<Record<string, string>>): Environment {
+/** For a process that Catnap starts; what is undefined is left out. */
+export function environmentWith(more: Environment): Environment {
   return { ...process.env, ...more };
 }
 

@@ -237,6 +237,26 @@ describe('trouble', () => {
     expect(s.failed).toHaveBeenCalledTimes(2);
   });
 
+  test('a branch that is removed while it is kept is no failure', async () => {
+    const s = await stage();
+    const { branch } = await command(domain, (scope) =>
+      createBranch(scope, domain.caller, s.project.id, { annotation: {}, endpoints: [] }),
+    );
+    await drain(domain.core, s.driver);
+    const log = createLogger({ level: 'silent', process: 'test' });
+    const failed = vi.spyOn(log, 'error');
+    const original = s.driver.keepHistory.bind(s.driver);
+    vi.spyOn(s.driver, 'keepHistory').mockImplementation(async (ref, policy) => {
+      if (ref.branchId !== branch.id) return original(ref, policy);
+      await domain.core.database.sql`update branches set deleting_at = now() where id = ${branch.id}`;
+      throw new Error('ENOENT: no such file or directory');
+    });
+    await makeNewHistories().turn({ core: domain.core, driver: s.driver, log });
+    await domain.core.database.sql`update branches set deleting_at = null where id = ${branch.id}`;
+    await s.turnAfter(0);
+    expect([...failed.mock.calls, ...s.failed.mock.calls]).toEqual([]);
+  });
+
   test('a compute that has slept long is not behind when it wakes', async () => {
     const s = await stage();
     await suspend(s);

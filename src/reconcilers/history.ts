@@ -53,8 +53,18 @@ export function makeNewHistories(): Reconciler {
 
 async function keepOnce({ core, driver }: ReconcilerParts, branch: KeptBranch): Promise<void> {
   const { id: branchId, projectId, tenantUid, retentionSeconds } = branch;
-  const history = await driver.keepHistory({ projectId, branchId, tenantUid }, { retentionSeconds });
+  const kept = driver.keepHistory({ projectId, branchId, tenantUid }, { retentionSeconds });
+  const history = await kept.catch(async (error: unknown) => {
+    if (await isGone(core, branch)) return null;
+    throw error;
+  });
   if (history !== null) await recordHistory(core.database.sql, branch, history);
+}
+
+/** A branch that somebody removes meanwhile takes its files from under the copy, which is no failure. */
+async function isGone({ database }: ReconcilerParts['core'], { projectId, id }: KeptBranch): Promise<boolean> {
+  const kept = await selectKeptBranches(database.sql, { projectId });
+  return kept.every((other) => other.id !== id);
 }
 
 export function makeHistory(timing: { readonly slowMs?: number } = {}): Reconciler {
@@ -112,8 +122,11 @@ async function keep(parts: ReconcilerParts, branch: KeptBranch, seen: Watched): 
     }
     await putOff(parts, branch, nextVisit(kept, retentionSeconds, core.clock.now().getTime()));
   } catch (error) {
-    if (!seen.isFailing) log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
-    seen.isFailing = true;
+    const isFailure = !(await isGone(core, branch).catch(() => false));
+    if (isFailure && !seen.isFailing) {
+      log.error({ err: error, branch: branchId }, 'the history of a branch could not be kept');
+    }
+    seen.isFailing = isFailure;
     await putOff(parts, branch, new Date(core.clock.now().getTime() + failedAsleepMs)).catch(() => undefined);
   } finally {
     seen.isUnderWay = false;

@@ -55,6 +55,18 @@ describe('projects', () => {
     expect(await catnap('projects get none')).toMatchObject({ code: 1, err: 'catnap: there is no project none\n' });
   });
 
+  test('are found by names that cannot be ids', async () => {
+    for (const name of ['The Shop', 'shop_2', 'Läden/2']) {
+      const { id } = JSON.parse((await catnap(['projects', 'create', name, '--no-wait', '--json'])).out).project;
+      const found = await catnap(['projects', 'get', name, '--json']);
+      expect(found).toMatchObject({ code: 0, out: expect.stringContaining(`"id": "${id}"`) });
+      expect((await catnap(['branches', 'list', '--project', name])).out).toContain('main');
+      expect(await catnap(['projects', 'delete', name])).toMatchObject({ code: 0 });
+      const gone = await catnap(['projects', 'get', name]);
+      expect(gone).toMatchObject({ code: 1, err: `catnap: there is no project ${name}\n` });
+    }
+  });
+
   test('have to be named once there are several; two of one name, by id', async () => {
     const ids = [];
     for (const name of ['twin', 'twin']) {

@@ -83,7 +83,10 @@ describe('catnap git', () => {
     expect((await catnap('branches get --json')).out).toContain('"name": "main"');
     expect((await catnap('git sync')).out).toMatch(/belongs to the default database branch/);
     git('checkout', '-q', '--detach');
-    expect(await catnap('branches get')).toMatchObject({ code: 1, err: 'catnap: there is no branch HEAD\n' });
+    const unsaid = { code: 1, err: expect.stringContaining('no git branch is checked out') };
+    expect(await catnap('branches get')).toMatchObject(unsaid);
+    expect(await catnap('sql select')).toMatchObject(unsaid);
+    expect((await catnap('branches get main --json')).out).toContain('"name": "main"');
     git('checkout', '-q', 'main');
     expect((await catnap('git prune')).out).toBe('There is nothing to delete.\n');
     git('branch', '-q', '-D', 'feature/cats');
@@ -171,6 +174,17 @@ describe('the script of the action', () => {
     expect(await branchNames()).toEqual(['main']);
   });
 
+  test('goes on with a branch whose maker ended before it came to the password', async () => {
+    const { body } = await program.api('POST', '/api_keys', { key_name: 'again', scope: 'branches' });
+    const env = { CATNAP_API_KEY: body.key, CATNAP_BRANCH: 'pr-8', CATNAP_DOTENV: join(folder, 'again') };
+    const lost = await run('create', { ...env, CATNAP_DATABASE: 'none' });
+    expect(lost).toMatchObject({ code: 1, err: 'catnap: the branch has no database none\n' });
+    expect(await run('create', env)).toMatchObject({ code: 0, err: '' });
+    const [, uri = ''] = /DATABASE_URL='(.*)'/.exec(await readFile(env.CATNAP_DOTENV, 'utf8')) ?? [];
+    expect(await ask(uri, 'SELECT count(*) FROM cats')).toBe('0');
+    expect(await run('delete', env)).toMatchObject({ code: 0 });
+  });
+
   test('says what is wrong', async () => {
     const key = { CATNAP_API_KEY: await program.apiKey() };
     expect(await run('build', key)).toMatchObject({ code: 1, err: 'catnap: say what to do: create, diff, delete\n' });
@@ -179,6 +193,8 @@ describe('the script of the action', () => {
       code: 1,
       err: 'catnap: there is no branch pr-7: create it first\n',
     });
+    const nowhere = await run('create', { ...key, CATNAP_PROJECT: 'The Shop' });
+    expect(nowhere).toMatchObject({ code: 1, err: expect.stringContaining('CATNAP_PROJECT must be') });
     const lost = await run('create', { ...key, CATNAP_PARENT: 'none' });
     expect(lost).toMatchObject({ code: 1, err: 'catnap: there is no branch none to make it from\n' });
   });

@@ -4,6 +4,7 @@ import type { RoleParts } from '../../src/cli/kit/copy-parts.ts';
 import type { CliParts } from '../../src/cli/kit/parts.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { makeServerRoles, makeServerSettings, readServerRoles } from '../../src/copier/server-roles.ts';
+import { environmentWith } from '../../src/lib/config.ts';
 import { isPasswordOf } from '../../src/lib/scram-verifier.ts';
 
 export interface CliOutcome {
@@ -29,6 +30,7 @@ export async function catnapCommand(args: readonly string[], changes: Partial<Cl
     version: '1.2.3',
     command: ['/nonexistent/node', '/nonexistent/catnap'],
     asCalledHere: (text) => text,
+    psqlEnvironment: () => environmentWith({ PGPASSWORD: undefined }),
     home: '/nonexistent',
     folder: '/nonexistent',
     url: 'http://127.0.0.1:1',

@@ -23,7 +23,8 @@ const gauges: readonly AskedGauge<BackupStatus>[] = [
   [
     'catnap_backup_unprotected',
     'Branches with history of which the store can give nothing yet.',
-    ({ histories }) => histories.filter((one) => one.goneSince === null && one.baseCount === 0).length,
+    ({ histories }) =>
+      histories.filter((one) => one.goneSince === null && !one.isDeleted && one.baseCount === 0).length,
   ],
   [
     'catnap_backup_waiting_bytes',

@@ -98,6 +98,22 @@ describe('with a store', () => {
     expect(await read()).toMatchObject({ state: 'ok', alerts: [], histories: [{ behind_seconds: 0 }] });
   });
 
+  test('a branch that came and went while the store could not be asked is not late afterwards', async () => {
+    const { projectId, historyId, branchId, localUntil } = history;
+    const passing = { projectId, historyId: '77aa88bb', branchId: 'br-passing-1', localUntil };
+    const here = { projectId, historyId, branchId, localUntil };
+    await record({ unmatched: [here, passing], problem: 'no answer' });
+    await record({ unmatched: [here], problem: 'no answer' });
+    await age(6);
+    const gone = [{ projectId, historyId: '99cc00dd' }];
+    await record({ histories: [history], gone });
+    const found = await read();
+    expect(found).toMatchObject({ state: 'ok', alerts: [] });
+    const ids = found.histories.map((one: { history_id: string }) => one.history_id).sort();
+    expect(ids).toEqual([historyId, '99cc00dd']);
+    await record({ histories: [history] });
+  });
+
   test('a failure is shown with its beginning, until it is over', async () => {
     await record({ histories: [history], problem: 'no answer' });
     const first = await read();
@@ -135,6 +151,22 @@ describe('with a store', () => {
     expect((await read()).alerts).toEqual([expect.stringMatching(/ \/ snapshot before: no rights$/)]);
     await api.core.database.sql`delete from snapshots`;
     expect((await read()).histories).toMatchObject([{ snapshot_id: snapshot.id, snapshot_name: null }]);
+    await api.core.database.sql`delete from backup_histories`;
+  });
+
+  test('a branch that was deleted before its first base image went up is not late', async () => {
+    const { project } = (await api.call('POST', '/api/v2/projects', { body: { project: {} } })).json();
+    const branches = `/api/v2/projects/${project.id}/branches`;
+    const { branch } = (await api.call('POST', branches, { body: { branch: { name: 'short' } } })).json();
+    const ids = { projectId: project.id, branchId: branch.id };
+    await record({ histories: [{ ...history, ...ids, baseCount: 0, storedFrom: null, storedUntil: null }] });
+    await age(6);
+    expect((await read()).state).toBe('behind');
+    await api.core.database.sql`update branches set deleting_at = now() where id = ${branch.id}`;
+    expect(await read()).toMatchObject({ state: 'ok', alerts: [], histories: [{ branch_name: 'short' }] });
+    await api.core.database.sql`update branches set deleting_at = null where id = ${branch.id}`;
+    await api.core.database.sql`update projects set deleting_at = now() where id = ${project.id}`;
+    expect((await read()).state).toBe('ok');
     await api.core.database.sql`delete from backup_histories`;
   });
 

@@ -46,7 +46,7 @@ async function openPsql(session: Session, words: readonly string[], options: Psq
     session.writer.record({ endpoint_id: id, project_id, branch_id, uri }, { uri: 'uri' });
     return undefined;
   }
-  if (!options.print) return runPsql(uri, extra);
+  if (!options.print) return runPsql(uri, extra, { environment: session.parts.psqlEnvironment() });
   session.writer.remark(uri);
   return undefined;
 }

@@ -38,12 +38,34 @@ test('lists them, of the only project or of a named one', async () => {
 test('takes one of now, of a time or of an LSN', async () => {
   const base = '/api/v2/projects/p1/branches/br-1/snapshot';
   const queries = ['', '?timestamp=2026-01-31T12%3A00%3A00Z', '?name=n&expires_at=2027-01-01T00%3A00%3A00Z&lsn=0%2F1'];
-  for (const query of queries) replies[`POST ${base}${query}`] = { body: { snapshot: { id: 'snap-9', name: 'n' } } };
+  const made = { snapshot: { id: 'snap-9', name: 'n' }, operations: [] };
+  for (const query of queries) replies[`POST ${base}${query}`] = { body: made };
   expect((await snapshots('create main')).out).toContain('snap-9');
   await snapshots('create main --at 2026-01-31T12:00:00Z');
   await snapshots('create main --name n --at 0/1 --expires-at 2027-01-01T00:00:00Z');
   expect(sent()).toEqual(queries.map((query) => [`${base}${query}`, {}]));
   expect(await snapshots('create other')).toMatchObject({ code: 1, err: expect.stringContaining('not found') });
+});
+
+test('waits until one is there, says why it is not, or returns at once', async () => {
+  const queued = { id: 'op-1', project_id: 'p1', action: 'create_snapshot', status: 'scheduling', failures_count: 0 };
+  const created = { snapshot: { id: 'snap-1', status: 'creating' }, operations: [queued] };
+  replies['POST /api/v2/projects/p1/branches/br-1/snapshot'] = { body: created };
+  const operation = 'GET /api/v2/projects/p1/operations/op-1';
+  expect((await snapshots('create main --no-wait')).out).toMatch(/^status: +creating$/m);
+  expect(stub.requests.map(({ path }) => path)).not.toContain('/api/v2/projects/p1/operations/op-1');
+  replies[operation] = { body: { operation: { ...queued, status: 'finished' } } };
+  expect((await snapshots('create main')).out).toMatch(/^status: +ready$/m);
+  replies[operation] = { body: { operation: { ...queued, status: 'error', error: 'no room' } } };
+  const failed = { code: 1, out: '', err: expect.stringContaining('create snapshot ended as error: no room') };
+  expect(await snapshots('create main')).toMatchObject(failed);
+  const restored = { branch: { id: 'br-9' }, endpoints: [], operations: [queued] };
+  replies['POST /api/v2/projects/p1/snapshots/snap-1/restore'] = { body: restored };
+  expect(await snapshots('restore snap-1')).toMatchObject(failed);
+  replies['POST /api/v2/projects/p1/branches/br-1/finalize_restore'] = { body: { operations: [queued] } };
+  expect(await snapshots('finalize main')).toMatchObject(failed);
+  replies['DELETE /api/v2/projects/p1/snapshots/snap-1'] = { status: 202, body: { operations: [queued] } };
+  expect(await snapshots('delete snap-1')).toMatchObject(failed);
 });
 
 test('restores one beside a branch or in its place, and finalizes', async () => {

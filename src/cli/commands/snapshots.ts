@@ -7,8 +7,10 @@ import type {
   GetSnapshotScheduleReply,
   ListSnapshotsReply,
   RestoreSnapshotReply,
+  Snapshot,
 } from '../kit/generated.ts';
-import { momentOf, projectOption, wholeNumber } from '../kit/options.ts';
+import { waitFor } from '../kit/operations.ts';
+import { momentOf, projectOption, type Waiting, wholeNumber, withWait } from '../kit/options.ts';
 import type { RunCommand, Session } from '../kit/session.ts';
 import { branchOf, findProject, type InProject, single } from '../kit/targets.ts';
 
@@ -22,8 +24,7 @@ export function addSnapshots(program: Command, run: RunCommand): void {
     .description('list the snapshots of a project, also those of deleted branches')
     .option(...projectOption)
     .action((options: InProject) => run((session) => list(session, options)));
-  snapshots
-    .command('create')
+  withWait(snapshots.command('create'))
     .description('take a snapshot of a branch as it is now, or was')
     .argument(...branchArgument)
     .option(...projectOption)
@@ -32,18 +33,16 @@ export function addSnapshots(program: Command, run: RunCommand): void {
     .option('--expires-at <time>', 'when it is deleted by itself (default: never)')
     .action((branch: string, options: CreateOptions) => run((session) => create(session, branch, options)));
   addRestore(snapshots, run);
-  snapshots
-    .command('delete')
+  withWait(snapshots.command('delete'))
     .description('delete a snapshot; branches that were restored from it stay')
     .argument(...snapshotArgument)
     .option(...projectOption)
-    .action((given: string, options: InProject) => run((session) => remove(session, given, options)));
+    .action((given: string, options: InProject & Waiting) => run((session) => remove(session, given, options)));
   addSchedule(snapshots, run);
 }
 
 function addRestore(snapshots: Command, run: RunCommand): void {
-  snapshots
-    .command('restore')
+  withWait(snapshots.command('restore'))
     .description('make a branch from a snapshot, and let it replace another one if asked')
     .argument(...snapshotArgument)
     .option(...projectOption)
@@ -51,15 +50,12 @@ function addRestore(snapshots: Command, run: RunCommand): void {
     .option('--replace <branch>', 'the branch that it is to replace (default: the one that it was taken of)')
     .option('--finalize', 'replace that branch at once: its computes and its name move to the new one')
     .action((given: string, options: RestoreOptions) => run((session) => restore(session, given, options)));
-  snapshots
-    .command('finalize')
+  withWait(snapshots.command('finalize'))
     .description('let a restored branch replace the other one: computes and name move to it')
     .argument(...branchArgument)
     .option(...projectOption)
     .option('--name <name>', 'new name of the branch that is replaced')
-    .action((branch: string, options: InProject & { name?: string }) =>
-      run((session) => finalize(session, branch, options)),
-    );
+    .action((branch: string, options: FinalizeOptions) => run((session) => finalize(session, branch, options)));
 }
 
 function addSchedule(snapshots: Command, run: RunCommand): void {
@@ -95,7 +91,7 @@ async function list(session: Session, options: InProject): Promise<undefined> {
   session.writer.list(snapshots, columns, 'There are no snapshots.');
 }
 
-interface CreateOptions extends InProject {
+interface CreateOptions extends InProject, Waiting {
   readonly name?: string;
   readonly at?: string;
   readonly expiresAt?: string;
@@ -103,13 +99,21 @@ interface CreateOptions extends InProject {
 
 async function create(session: Session, branch: string, options: CreateOptions): Promise<undefined> {
   const { name, at, expiresAt } = options;
-  const path = await branchPath(session, branch, options);
+  const target = await branchOf(session, await findProject(session, options), branch);
   const query = { name, expires_at: expiresAt, ...momentOf(at) };
-  const { snapshot } = await session.client.post<CreateSnapshotReply>(`${path}/snapshot`, {}, query);
-  session.writer.record(snapshot, columns);
+  const { snapshot, operations } = await session.client.post<CreateSnapshotReply>(`${target.path}/snapshot`, {}, query);
+  if (options.wait) await waitFor(session, operations);
+  const shown = options.wait ? await snapshotNow(session, target.project.path, snapshot) : snapshot;
+  session.writer.record(shown, columns);
 }
 
-interface RestoreOptions extends InProject {
+/** It has its size once it is there. */
+async function snapshotNow({ client }: Session, project: string, made: Snapshot): Promise<Snapshot> {
+  const { snapshots } = await client.get<ListSnapshotsReply>(`${project}/snapshots`);
+  return snapshots.find(({ id }) => id === made.id) ?? made;
+}
+
+interface RestoreOptions extends InProject, Waiting {
   readonly name?: string;
   readonly replace?: string;
   readonly finalize?: boolean;
@@ -121,27 +125,31 @@ async function restore(session: Session, given: string, options: RestoreOptions)
   const target = replace === undefined ? undefined : (await branchOf(session, project, replace)).branch.id;
   const path = `${project.path}/snapshots/${await findSnapshot(session, project.path, given)}/restore`;
   const body = { name, target_branch_id: target, finalize_restore: isFinal };
-  const { branch, endpoints } = await session.client.post<RestoreSnapshotReply>(path, body);
+  const { branch, endpoints, operations } = await session.client.post<RestoreSnapshotReply>(path, body);
+  if (options.wait) await waitFor(session, operations);
   const compute = endpoints[0]?.id;
   session.writer.record({ ...branch, compute }, { id: 'branch', name: 'name', compute: 'compute' });
   if (!isFinal) session.writer.remark(`To let it replace the other branch: \`catnap snapshots finalize ${branch.id}\``);
 }
 
-async function finalize(
-  session: Session,
-  branch: string,
-  options: InProject & { readonly name?: string },
-): Promise<undefined> {
+interface FinalizeOptions extends InProject, Waiting {
+  readonly name?: string;
+}
+
+async function finalize(session: Session, branch: string, options: FinalizeOptions): Promise<undefined> {
   const path = `${await branchPath(session, branch, options)}/finalize_restore`;
   const body = options.name === undefined ? {} : { name: options.name };
   const { operations } = await session.client.post<FinalizeRestoreBranchReply>(path, body);
-  session.writer.list(operations, { id: 'operation', action: 'action', status: 'status' }, 'Nothing is to be done.');
+  const shown = options.wait ? await waitFor(session, operations) : operations;
+  session.writer.list(shown, { id: 'operation', action: 'action', status: 'status' }, 'Nothing is to be done.');
 }
 
-async function remove(session: Session, given: string, options: InProject): Promise<undefined> {
+async function remove(session: Session, given: string, options: InProject & Waiting): Promise<undefined> {
   const { path } = await findProject(session, options);
   const id = await findSnapshot(session, path, given);
-  await session.client.delete<object>(`${path}/snapshots/${id}`);
+  type Reply = Pick<RestoreSnapshotReply, 'operations'>;
+  const { operations } = await session.client.delete<Reply>(`${path}/snapshots/${id}`);
+  if (options.wait) await waitFor(session, operations);
   session.writer.record({ id }, { id: 'deleted' });
 }
 

@@ -10,11 +10,11 @@ const final: readonly Operation['status'][] = ['finished', 'error', 'cancelled',
 const firstPauseMs = 10;
 const longestPauseMs = 1_000;
 
-/** For a person who waits. Throws when one of them has ended in another way than it was meant to. */
-export async function waitFor({ client, parts }: Session, operations: readonly Operation[]): Promise<void> {
+/** For a person who waits. Returns how they ended; throws when one has ended in another way than it was meant to. */
+export async function waitFor({ client, parts }: Session, operations: readonly Operation[]): Promise<Operation[]> {
   const line = progressLine(parts.stderr);
   try {
-    await untilDone(client, operations, (at, count, now) => line.show(describeNow(at, count, now)));
+    return await untilDone(client, operations, (at, count, now) => line.show(describeNow(at, count, now)));
   } finally {
     line.clear();
   }
@@ -26,11 +26,14 @@ export async function untilDone(
   client: ApiClient,
   operations: readonly Operation[],
   onLook: OnLook = () => {},
-): Promise<void> {
+): Promise<Operation[]> {
+  const ends: Operation[] = [];
   for (const [at, queued] of operations.entries()) {
     const ended = await untilFinal(client, queued, (now) => onLook(at, operations.length, now));
     if (ended.status === 'error' || ended.status === 'cancelled') throw new CliFailure(describeEnd(ended));
+    ends.push(ended);
   }
+  return ends;
 }
 
 async function untilFinal(client: ApiClient, queued: Operation, onLook: (now: Operation) => void): Promise<Operation> {

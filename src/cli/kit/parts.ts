@@ -233,6 +233,8 @@ export interface CliParts {
   readonly command: readonly [string, string];
   /** A text with commands between backticks as they are called here, such as `npx catnap up`. */
   readonly asCalledHere: (text: string) => string;
+  /** For the psql that a command starts. */
+  readonly psqlEnvironment: () => Readonly<Record<string, string | undefined>>;
   readonly home: string;
   /** The folder that the command was given in. */
   readonly folder: string;

@@ -10,6 +10,7 @@ import { CliFailure } from './failure.ts';
 
 /** `program` and `stdio` are for tests. */
 export interface PsqlOptions {
+  readonly environment?: SpawnOptions['env'];
   readonly program?: string;
   readonly stdio?: SpawnOptions['stdio'];
 }
@@ -32,7 +33,7 @@ export async function runPsql(uri: string, extra: readonly string[], options: Ps
 
 function run(program: string, args: readonly string[], options: PsqlOptions, uri: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: options.stdio ?? 'inherit' });
+    const child = spawn(program, args, { stdio: options.stdio ?? 'inherit', env: options.environment });
     child.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') return reject(error);
       const advice = 'install it (Debian: apt install postgresql-client), or use any Postgres client with';

@@ -14,6 +14,7 @@ import type {
   ListProjectBranchRolesReply,
   ListProjectEndpointsReply,
 } from './generated.ts';
+import { detachedName } from './link.ts';
 import type { Session } from './session.ts';
 
 /** What is needed to find things. */
@@ -65,9 +66,14 @@ async function onlyProject({ client }: Reach): Promise<string> {
   throw new CliFailure(`${problem}: ${advice}`, usageExitCode);
 }
 
-/** An id is taken at its word when the key may read that project: a key of one project lists nothing. */
+const mayBeId = /^[a-z0-9-]{1,60}$/;
+
+/**
+ * An id is taken at its word when the key may read that project: a key of one project lists nothing. A name that can be
+ * no id, such as one with a space, would be refused in the place of one.
+ */
 async function projectId(session: Reach, given: string): Promise<string> {
-  const byId = await session.client.find<GetProjectReply>(targetOf(given).path);
+  const byId = mayBeId.test(given) ? await session.client.find<GetProjectReply>(targetOf(given).path) : null;
   if (byId !== null) return byId.project.id;
   const named = (await session.client.listProjects()).filter(({ name }) => name === given);
   return single('project', given, named).id;
@@ -75,8 +81,16 @@ async function projectId(session: Reach, given: string): Promise<string> {
 
 export async function findBranch(session: Reach, options: OnBranch): Promise<BranchTarget> {
   const project = await findProject(session, options);
-  const linked = isLinkedProject(session, project) ? session.link?.branch : undefined;
-  return branchOf(session, project, options.branch ?? linked);
+  if (options.branch !== undefined || !isLinkedProject(session, project)) {
+    return branchOf(session, project, options.branch);
+  }
+  return branchOf(session, project, linkedBranch(session));
+}
+
+/** Undefined for the default branch. */
+export function linkedBranch({ link }: Pick<Reach, 'link'>): string | undefined {
+  if (link?.followsGit !== true || link.branch !== detachedName) return link?.branch;
+  throw new CliFailure('no git branch is checked out, and the link follows git: say which branch, or check one out');
 }
 
 /** Undefined for the default branch. */

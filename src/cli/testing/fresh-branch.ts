@@ -9,7 +9,7 @@ import type { CreateProjectBranchReply, DeleteProjectBranchReply, GetAuthDetails
 import { readLink } from '../kit/link.ts';
 import { untilDone } from '../kit/operations.ts';
 import { readKeyFile } from '../kit/session.ts';
-import { branchOf, connectionOf, findProject, type Reach, writerOf } from '../kit/targets.ts';
+import { branchOf, connectionOf, findProject, linkedBranch, type Reach, writerOf } from '../kit/targets.ts';
 
 export interface FreshBranchOptions {
   readonly project?: string;
@@ -51,7 +51,7 @@ export async function makeFreshBranch(around: Surroundings, options: FreshBranch
   const client = clientOf(around, options);
   const reach: Reach = { client, link: readLink(around.folder) };
   const project = await findProject(reach, { project: options.project });
-  const parent = options.parent ?? (reach.link?.project === project.id ? reach.link.branch : undefined);
+  const parent = options.parent ?? (reach.link?.project === project.id ? linkedBranch(reach) : undefined);
   const minutes = options.expiresInMinutes ?? usualMinutes;
   const made = await client.post<CreateProjectBranchReply>(`${project.path}/branches`, {
     branch: {

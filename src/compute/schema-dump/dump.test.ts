@@ -92,11 +92,18 @@ describe.each([17, 18])('the schema of a database of Postgres %i', (pgVersion) =
     await expect(dump('app', 'wrong')).rejects.toThrow('the schema could not be read');
   });
 
-  test('is given up when it is too large or takes too long', async () => {
+  async function limited(limits: { bytesMax: number; timeoutMs: number }, args?: readonly string[]) {
     const path = running.address?.kind === 'unix' ? running.address.path : '';
     const login = { username: 'catnap_admin', password: b.adminSecret, database: 'catnap' };
-    const limited = async (limits: { bytesMax: number; timeoutMs: number }) =>
-      dumpByWasm(await openWireSession(path, login, ''), limits);
+    return dumpByWasm(await openWireSession(path, login, ''), limits, args);
+  }
+
+  test('fails with the words of pg_dump', async () => {
+    const failed = limited({ bytesMax: 1e9, timeoutMs: 150_000 }, ['--schema-only', '--snapshot=none']);
+    await expect(failed).rejects.toThrow(/^pg_dump: query failed: ERROR: +invalid snapshot identifier: "none"/);
+  });
+
+  test('is given up when it is too large or takes too long', async () => {
     await expect(limited({ bytesMax: 1_000, timeoutMs: 150_000 })).rejects.toThrow(/too large/);
     await expect(limited({ bytesMax: 1e9, timeoutMs: 1 })).rejects.toThrow(/too long/);
   });

@@ -102,10 +102,13 @@ function resultOf(worker: Worker, timeoutMs: number): Promise<string> {
     timer.unref();
     worker.once('message', ({ sql, error }: { sql?: string; error?: string }) => {
       clearTimeout(timer);
-      if (sql === undefined) reject(new Error(error));
+      if (sql === undefined) reject(new Error(ownWords(error ?? '')));
       else resolve(sql);
     });
     worker.once('error', reject);
     worker.once('exit', () => reject(new Error('pg_dump ended without a result')));
   });
 }
+
+/** What pg_dump itself has said, without the names that the library and the thread have for it. */
+const ownWords = (text: string) => text.replace(/^pg_dump failed with exit code[\s\S]*?error: /, 'pg_dump: ').trim();
