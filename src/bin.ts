@@ -12,7 +12,7 @@ import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { checkEject, eject } from './machine/eject.ts';
 import { readBackupKey } from './machine/key-files.ts';
-import { findSystemdVersion, installService, planService } from './machine/service.ts';
+import { findSystemdVersion, installService, isAccount, planService } from './machine/service.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
@@ -66,6 +66,7 @@ function run(config: Config): Promise<number> {
       plan: async (account, keepsPorts) =>
         planService({
           account,
+          isAccountKnown: account === undefined || (await isAccount(account)),
           ports: keepsPorts ? config : undefined,
           entry: fileURLToPath(new URL('bin.js', import.meta.url)),
           isRoot: process.getuid?.() === 0,

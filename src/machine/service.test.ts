@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installService, planService, renderSocketUnit, renderUnit } from './service.ts';
+import { installService, isAccount, planService, renderSocketUnit, renderUnit } from './service.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -11,7 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const request = { account: undefined, entry: '/opt/catnap/dist/bin.js', isRoot: true, systemdVersion: 255 };
+const request = {
+  account: undefined,
+  isAccountKnown: true,
+  entry: '/opt/catnap/dist/bin.js',
+  isRoot: true,
+  systemdVersion: 255,
+};
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 describe('the unit', () => {
@@ -41,6 +47,13 @@ describe('the unit', () => {
     expect(text).not.toMatch(/^User=/m);
     expect(next.join('\n')).toContain('enable-linger');
     expect(() => planService({ ...request, isRoot: false, account: 'other' })).toThrow('--user needs root');
+  });
+
+  test('is refused for an account that the machine does not have', async () => {
+    const stranger = { ...request, account: 'nobody-here', isAccountKnown: await isAccount('nobody-here') };
+    expect(() => planService(stranger)).toThrow('--user nobody-here is no account of this machine');
+    expect(await isAccount('root')).toBe(true);
+    expect(await isAccount('--version')).toBe(false);
   });
 
   test('of the ports has both, and the service needs it', () => {

@@ -47,6 +47,8 @@ const subgroupVersion = 254;
 
 export interface ServiceRequest {
   readonly account: string | undefined;
+  /** Whether the machine knows that account; true without one. */
+  readonly isAccountKnown: boolean;
   readonly entry: string;
   readonly isRoot: boolean;
   /** Null where there is no systemd. */
@@ -55,10 +57,13 @@ export interface ServiceRequest {
   readonly ports?: ServicePorts | undefined;
 }
 
-export function planService({ account, entry, isRoot, systemdVersion, ports }: ServiceRequest): ServicePlan {
+export function planService(request: ServiceRequest): ServicePlan {
+  const { account, entry, isRoot, systemdVersion, ports } = request;
   if (!isRoot && account !== undefined) throw new Error('--user needs root: only root can name the account');
   const isNamed = account !== undefined && account !== 'root';
   if (isNamed && !/^[a-z_][a-z0-9_-]{0,31}$/i.test(account)) throw new Error(`--user ${account} is not an account`);
+  if (isNamed && !request.isAccountKnown)
+    throw new Error(`--user ${account} is no account of this machine: make it first`);
   const folder = isRoot ? '/etc' : join(homedir(), '.config');
   const facts = {
     node: process.execPath,
@@ -160,6 +165,14 @@ export function renderSocketUnit({ bind, httpPort, pgPort }: ServicePorts): stri
 function word(text: string): string {
   const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./@+,:%$-]+$/.test(escaped) ? escaped : `"${escaped}"`;
+}
+
+/** As systemd will look for it: in `/etc/passwd` and in whatever directory the machine asks besides. */
+export async function isAccount(name: string): Promise<boolean> {
+  return runProgram('id', ['-u', '--', name]).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Null where there is none. */
