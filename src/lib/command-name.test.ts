@@ -40,7 +40,9 @@ describe('how the program is called', () => {
     expect(commandName('/nowhere', file)).toBe(`npx --yes file:${folder}/catnap-0.1.0.tgz`);
     expect(commandName(folderWithCatnap('global', 0o755), file)).toBe('catnap');
     const odd = commandName('/nowhere', inCacheOfNpx('odd', 'file:/home/a b/$&.tgz'));
-    expect(asCalledHere('`catnap open` signs you in', odd)).toBe("`npx --yes file:'/home/a b/$&.tgz' open` signs you in");
+    expect(asCalledHere('`catnap open` signs you in', odd)).toBe(
+      "`npx --yes file:'/home/a b/$&.tgz' open` signs you in",
+    );
   });
 
   it('is npx catnap where npx took the package from a registry', () => {

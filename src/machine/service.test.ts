@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installService, isAccount, planService, renderSocketUnit, renderUnit } from './service.ts';
+import { findServicePorts, installService, isAccount, planService, renderSocketUnit, renderUnit } from './service.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -66,6 +66,22 @@ describe('the unit', () => {
     expect(renderSocketUnit({ ...ports, bind: '::' })).toMatch(/^ListenStream=\[::\]:7070$/m);
     expect(planService(request).socket).toBeNull();
     expect(planService(request).text).not.toContain('catnap.socket');
+  });
+
+  test('has the ports of the settings file, whatever the shell has', async () => {
+    const file = join(folder, 'ports.env');
+    expect(await findServicePorts(file)).toMatchObject({ bind: '127.0.0.1', httpPort: 7070, pgPort: 5432 });
+    await writeFile(file, '# Ours.\nCATNAP_HTTP_PORT=8080\nCATNAP_BIND="0.0.0.0"\n');
+    const ports = await findServicePorts(file);
+    expect(ports).toMatchObject({ bind: '0.0.0.0', httpPort: 8080, pgPort: 5432 });
+    expect(planService({ ...request, ports, portsOfShell: ports }).notes).toEqual([]);
+    const portsOfShell = { ...ports, httpPort: 9090 };
+    expect(planService({ ...request, ports, portsOfShell }).notes).toEqual([
+      'The service takes its ports from /etc/catnap.env: 8080 and 5432 on 0.0.0.0, and not 9090 and 5432 on 0.0.0.0 as in this shell.',
+    ]);
+    expect(planService({ ...request, portsOfShell }).notes).toEqual([]);
+    await writeFile(file, 'CATNAP_HTTP_PORT=x\n');
+    await expect(findServicePorts(file)).rejects.toThrow(/ports\.env: CATNAP_HTTP_PORT="x" is not valid; allowed/);
   });
 
   test('says what this machine cannot do', () => {
