@@ -12,7 +12,14 @@ import { readCommit, readVersion } from './lib/version.ts';
 import { runChecks } from './machine/doctor/doctor.ts';
 import { checkEject, eject } from './machine/eject.ts';
 import { readBackupKey } from './machine/key-files.ts';
-import { findSystemdVersion, installService, planService } from './machine/service.ts';
+import {
+  findServicePorts,
+  findSystemdVersion,
+  installService,
+  isAccount,
+  planService,
+  settingsFileOf,
+} from './machine/service.ts';
 import { createStorage, planStorage } from './machine/storage/create.ts';
 import { storageStatus } from './machine/storage/status.ts';
 import { processNames } from './processes/channel/messages.ts';
@@ -35,6 +42,7 @@ async function main(): Promise<number> {
 }
 
 function run(config: Config): Promise<number> {
+  const isRoot = process.getuid?.() === 0;
   return runCli(process.argv.slice(2), {
     version: versionText(),
     command: [process.execPath, process.argv[1] ?? fileURLToPath(import.meta.url)],
@@ -68,9 +76,11 @@ function run(config: Config): Promise<number> {
       plan: async (account, keepsPorts) =>
         planService({
           account,
-          ports: keepsPorts ? config : undefined,
+          isAccountKnown: account === undefined || (await isAccount(account)),
+          ports: keepsPorts ? await findServicePorts(settingsFileOf(isRoot)) : undefined,
+          portsOfShell: config,
           entry: fileURLToPath(new URL('bin.js', import.meta.url)),
-          isRoot: process.getuid?.() === 0,
+          isRoot,
           systemdVersion: await findSystemdVersion(),
         }),
       install: installService,

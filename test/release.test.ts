@@ -12,6 +12,7 @@ import { renderSbom } from '../scripts/render-sbom.mjs';
 import { describePackages, installedFolders, readLock } from '../scripts/third-party.mjs';
 
 const script = fileURLToPath(new URL('../scripts/release.mjs', import.meta.url));
+const ignored = readFileSync(new URL('../.gitignore', import.meta.url), 'utf8');
 const modules = fileURLToPath(new URL('../node_modules', import.meta.url));
 const integrity = `sha512-${Buffer.alloc(64, 7).toString('base64')}`;
 
@@ -123,7 +124,7 @@ describe('npm run release', () => {
     }),
     'CHANGELOG.md': '# Changelog\n\n## Pending\n\n- It is here.\n',
     LICENSE: 'Ours.\n',
-    '.gitignore': 'node_modules/\ndist/\nreleases/\n',
+    '.gitignore': ignored,
     'node_modules/beside/LICENSE': 'Theirs.\n',
     'bin/catnap.mjs': `import { readFileSync } from 'node:fs';
 const read = (name) => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
@@ -161,6 +162,8 @@ writeFileSync('dist/third-party-licenses.txt', 'inside 2.0.0 (ISC)');`,
     run('git', ['init', '--quiet']);
     run('git', ['add', '.']);
     expect(run('git', ['commit', '--quiet', '--message', 'Begin']).status).toBe(0);
+    // `npm pack` leaves it, which the README has everybody try.
+    writeFileSync(join(folder, 'catnap-0.1.0.tgz'), 'A package.');
   });
   afterAll(() => rmSync(place, { recursive: true, force: true }));
 

@@ -15,6 +15,14 @@ function folderWithCatnap(name: string, mode: number): string {
   return path;
 }
 
+/** Returns the path of a file of the program, as npx installs it. */
+function inCacheOfNpx(name: string, dependency: string): string {
+  const cache = join(folder, name, '_npx', '1a2b');
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(join(cache, 'package.json'), JSON.stringify({ dependencies: { catnap: dependency } }));
+  return join(cache, 'node_modules/catnap/dist/bin.js');
+}
+
 describe('how the program is called', () => {
   it('is catnap where that is a program on the path', () => {
     const installed = folderWithCatnap('bin', 0o755);
@@ -25,6 +33,21 @@ describe('how the program is called', () => {
     expect(commandName(`/nowhere:${folder}`)).toBe('npx catnap');
     expect(commandName(folderWithCatnap('node_modules/.bin', 0o755))).toBe('npx catnap');
     expect(commandName('')).toBe('npx catnap');
+  });
+
+  it('is npx with the file of the package where npx runs that, since a registry has another catnap or none', () => {
+    const file = inCacheOfNpx('plain', 'file:../../../catnap-0.1.0.tgz');
+    expect(commandName('/nowhere', file)).toBe(`npx --yes file:${folder}/catnap-0.1.0.tgz`);
+    expect(commandName(folderWithCatnap('global', 0o755), file)).toBe('catnap');
+    const odd = commandName('/nowhere', inCacheOfNpx('odd', 'file:/home/a b/$&.tgz'));
+    expect(asCalledHere('`catnap open` signs you in', odd)).toBe(
+      "`npx --yes file:'/home/a b/$&.tgz' open` signs you in",
+    );
+  });
+
+  it('is npx catnap where npx took the package from a registry', () => {
+    expect(commandName('/nowhere', inCacheOfNpx('registry', '^0.1.0'))).toBe('npx catnap');
+    expect(commandName('/nowhere', join(folder, 'nothing/_npx/1/node_modules/catnap/dist/bin.js'))).toBe('npx catnap');
   });
 
   it('is what messages say', () => {

@@ -36,6 +36,13 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
+const placeOf = ({ url }: { readonly url: string }) => ({
+  bind: '127.0.0.1',
+  httpPort: Number(new URL(url).port),
+  home: folder,
+  apiKey: undefined,
+});
+
 async function file(name: string, text: string): Promise<string> {
   await writeFile(join(folder, name), text);
   return join(folder, name);
@@ -91,7 +98,7 @@ describe('the machine', () => {
     const unmapped = { home: folder, uids: { service: 1, systemDatabase: 2, firstTenant: -1 } };
     const stub = await startHttpStub(() => ({ body: { name: 'catnap', limits_enforced: true } }));
     try {
-      const running = await findRunning({ bind: '127.0.0.1', httpPort: Number(new URL(stub.url).port) });
+      const running = await findRunning(placeOf(stub));
       expect((await checkCgroups(unmapped, running)).status).toBe('ok');
       expect((await checkCgroups(config, { pgPort: null, limitsEnforced: false })).status).toBe('warn');
     } finally {
@@ -169,6 +176,8 @@ describe('the ports', () => {
     httpPort,
     pgPort,
     pgPortIsExplicit: true,
+    home: folder,
+    apiKey: undefined,
   });
 
   test('that others have are found', async () => {
@@ -186,6 +195,37 @@ describe('the ports', () => {
       const checks = await checkPorts(given, await findRunning(given));
       expect(checks.map((check) => check.status)).toEqual(['ok', 'ok']);
     } finally {
+      await stub.close();
+    }
+  });
+});
+
+describe('a Catnap that listens for other machines too', () => {
+  const brief = { name: 'catnap' };
+  const whole = { name: 'catnap', database_port: 5432, limits_enforced: true };
+
+  test('is asked with the key of the data home', async () => {
+    await file('api-key', 'napi_kept\n');
+    const stub = await startHttpStub(({ authorization }) => ({
+      body: authorization === 'Bearer napi_kept' ? whole : brief,
+    }));
+    try {
+      expect(await findRunning(placeOf(stub))).toEqual({ pgPort: 5432, limitsEnforced: true });
+    } finally {
+      await stub.close();
+    }
+  });
+
+  test('has the database port also where no key can be read', async () => {
+    const stub = await startHttpStub(() => ({ body: brief }));
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const running = await findRunning(placeOf(stub));
+      const given = { ...placeOf(stub), pgPort: portOf(server), pgPortIsExplicit: true };
+      expect((await checkPorts(given, running)).map((check) => check.status)).toEqual(['ok', 'ok']);
+    } finally {
+      server.close();
       await stub.close();
     }
   });

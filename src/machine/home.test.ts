@@ -34,6 +34,11 @@ describe('the data home', () => {
     expect((await lstat(config.home)).mode & 0o777).toBe(0o750);
   });
 
+  test('a home that cannot be made is refused by the name of its setting', async () => {
+    await writeFile(join(place.path, 'file'), '', { mode: 0o755 });
+    await expect(ensureHome(inside('file/home'))).rejects.toThrow(/^CATNAP_HOME=".*\/file\/home" .*\(E\w+: /);
+  });
+
   test('a home of somebody else is refused', async () => {
     const home = asRoot ? inside('theirs') : { ...place.config, home: '/usr' };
     if (asRoot) {

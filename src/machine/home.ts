@@ -14,7 +14,10 @@ const folders = 'builds templates projects history s system work trash storage s
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;
   if (uids) await refuseHiddenHome(home);
-  await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 });
+  await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    // The message has a path, perhaps one above the home, but not the setting that it follows from.
+    throw new ConfigError('CATNAP_HOME', home, `a directory that is there or can be made (${error.message})`);
+  });
   await refuseForeignHome(home);
   // As root, the servers, each with a uid of its own, pass through the home but cannot list it.
   await chmod(home, uids ? 0o711 : 0o700);

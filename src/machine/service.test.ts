@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { installService, planService, renderSocketUnit, renderUnit } from './service.ts';
+import { findServicePorts, installService, isAccount, planService, renderSocketUnit, renderUnit } from './service.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -11,7 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const request = { account: undefined, entry: '/opt/catnap/dist/bin.js', isRoot: true, systemdVersion: 255 };
+const request = {
+  account: undefined,
+  isAccountKnown: true,
+  entry: '/opt/catnap/dist/bin.js',
+  isRoot: true,
+  systemdVersion: 255,
+};
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 describe('the unit', () => {
@@ -43,6 +49,13 @@ describe('the unit', () => {
     expect(() => planService({ ...request, isRoot: false, account: 'other' })).toThrow('--user needs root');
   });
 
+  test('is refused for an account that the machine does not have', async () => {
+    const stranger = { ...request, account: 'nobody-here', isAccountKnown: await isAccount('nobody-here') };
+    expect(() => planService(stranger)).toThrow('--user nobody-here is no account of this machine');
+    expect(await isAccount('root')).toBe(true);
+    expect(await isAccount('--version')).toBe(false);
+  });
+
   test('of the ports has both, and the service needs it', () => {
     const ports = { bind: '0.0.0.0', httpPort: 7070, pgPort: 5432 };
     const { socket, text, next } = planService({ ...request, ports });
@@ -53,6 +66,22 @@ describe('the unit', () => {
     expect(renderSocketUnit({ ...ports, bind: '::' })).toMatch(/^ListenStream=\[::\]:7070$/m);
     expect(planService(request).socket).toBeNull();
     expect(planService(request).text).not.toContain('catnap.socket');
+  });
+
+  test('has the ports of the settings file, whatever the shell has', async () => {
+    const file = join(folder, 'ports.env');
+    expect(await findServicePorts(file)).toMatchObject({ bind: '127.0.0.1', httpPort: 7070, pgPort: 5432 });
+    await writeFile(file, '# Ours.\nCATNAP_HTTP_PORT=8080\nCATNAP_BIND="0.0.0.0"\n');
+    const ports = await findServicePorts(file);
+    expect(ports).toMatchObject({ bind: '0.0.0.0', httpPort: 8080, pgPort: 5432 });
+    expect(planService({ ...request, ports, portsOfShell: ports }).notes).toEqual([]);
+    const portsOfShell = { ...ports, httpPort: 9090 };
+    expect(planService({ ...request, ports, portsOfShell }).notes).toEqual([
+      'The service takes its ports from /etc/catnap.env: 8080 and 5432 on 0.0.0.0, and not 9090 and 5432 on 0.0.0.0 as in this shell.',
+    ]);
+    expect(planService({ ...request, portsOfShell }).notes).toEqual([]);
+    await writeFile(file, 'CATNAP_HTTP_PORT=x\n');
+    await expect(findServicePorts(file)).rejects.toThrow(/ports\.env: CATNAP_HTTP_PORT="x" is not valid; allowed/);
   });
 
   test('says what this machine cannot do', () => {

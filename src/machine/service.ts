@@ -2,9 +2,12 @@
  * Catnap as a service of systemd: the text of its unit, and where that goes. As root Catnap mounts filesystems and
  * finds them again after a restart, so its unit asks for nothing that would give the service mounts of its own.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { readConfig } from '../lib/config.ts';
+import { errorText } from '../lib/errors.ts';
 import { runProgram } from '../lib/run-program.ts';
 
 export interface ServiceFacts {
@@ -47,32 +50,39 @@ const subgroupVersion = 254;
 
 export interface ServiceRequest {
   readonly account: string | undefined;
+  /** Whether the machine knows that account; true without one. */
+  readonly isAccountKnown: boolean;
   readonly entry: string;
   readonly isRoot: boolean;
   /** Null where there is no systemd. */
   readonly systemdVersion: number | null;
   /** The ports that systemd is to keep open; undefined for none. */
   readonly ports?: ServicePorts | undefined;
+  /** Those that the shell of this command would have Catnap listen on. */
+  readonly portsOfShell?: ServicePorts | undefined;
 }
 
-export function planService({ account, entry, isRoot, systemdVersion, ports }: ServiceRequest): ServicePlan {
+export function planService(request: ServiceRequest): ServicePlan {
+  const { account, entry, isRoot, systemdVersion, ports } = request;
   if (!isRoot && account !== undefined) throw new Error('--user needs root: only root can name the account');
   const isNamed = account !== undefined && account !== 'root';
   if (isNamed && !/^[a-z_][a-z0-9_-]{0,31}$/i.test(account)) throw new Error(`--user ${account} is not an account`);
-  const folder = isRoot ? '/etc' : join(homedir(), '.config');
+  if (isNamed && !request.isAccountKnown)
+    throw new Error(`--user ${account} is no account of this machine: make it first`);
+  const settingsFile = settingsFileOf(isRoot);
   const facts = {
     node: process.execPath,
     entry,
     account: isNamed ? account : null,
     isOfMachine: isRoot,
-    settingsFile: join(folder, isRoot ? 'catnap.env' : 'catnap/settings.env'),
+    settingsFile,
     hasSockets: ports !== undefined,
   };
-  const units = join(folder, isRoot ? 'systemd/system' : 'systemd/user');
+  const units = join(configFolder(isRoot), isRoot ? 'systemd/system' : 'systemd/user');
   const control = isRoot ? 'systemctl' : 'systemctl --user';
   return {
     unitFile: join(units, serviceName),
-    settingsFile: facts.settingsFile,
+    settingsFile,
     text: renderUnit(facts),
     socket: ports === undefined ? null : { file: join(units, socketName), text: renderSocketUnit(ports) },
     next: [
@@ -81,8 +91,34 @@ export function planService({ account, entry, isRoot, systemdVersion, ports }: S
       ...(isRoot ? [] : ['loginctl enable-linger   # so that it runs while you are not logged in']),
       `journalctl ${isRoot ? '' : '--user '}-u catnap -f   # its log`,
     ],
-    notes: notesOn(entry, systemdVersion, isRoot && !isNamed),
+    notes: [...notesOnPorts(request, settingsFile), ...notesOn(entry, systemdVersion, isRoot && !isNamed)],
   };
+}
+
+const configFolder = (isRoot: boolean) => (isRoot ? '/etc' : join(homedir(), '.config'));
+
+export const settingsFileOf = (isRoot: boolean) =>
+  join(configFolder(isRoot), isRoot ? 'catnap.env' : 'catnap/settings.env');
+
+/** Those of the settings file: nothing that is set in the shell of this command reaches the service. */
+export async function findServicePorts(settingsFile: string): Promise<ServicePorts> {
+  const text = await readFile(settingsFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  try {
+    return readConfig(parseEnv(text));
+  } catch (error) {
+    throw new Error(`${settingsFile}: ${errorText(error)}`, { cause: error });
+  }
+}
+
+function notesOnPorts({ ports, portsOfShell }: ServiceRequest, settingsFile: string): string[] {
+  if (ports === undefined || portsOfShell === undefined) return [];
+  const texts = [ports, portsOfShell].map(({ bind, httpPort, pgPort }) => `${httpPort} and ${pgPort} on ${bind}`);
+  const [kept, ofShell] = texts;
+  if (kept === ofShell) return [];
+  return [`The service takes its ports from ${settingsFile}: ${kept}, and not ${ofShell} as in this shell.`];
 }
 
 function notesOn(entry: string, systemdVersion: number | null, isAsRoot: boolean): string[] {
@@ -160,6 +196,14 @@ export function renderSocketUnit({ bind, httpPort, pgPort }: ServicePorts): stri
 function word(text: string): string {
   const escaped = text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./@+,:%$-]+$/.test(escaped) ? escaped : `"${escaped}"`;
+}
+
+/** As systemd will look for it: in `/etc/passwd` and in whatever directory the machine asks besides. */
+export async function isAccount(name: string): Promise<boolean> {
+  return runProgram('id', ['-u', '--', name]).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Null where there is none. */

@@ -8,6 +8,8 @@ import type { Running } from './running.ts';
 /** The same as in `machine/ports.ts`. */
 const fallbackPgPort = 7432;
 
+const taken = 'taken by another program';
+
 type PortConfig = Pick<Config, 'bind' | 'httpPort' | 'pgPort' | 'pgPortIsExplicit'>;
 
 export async function checkPorts(config: PortConfig, running: Running | null): Promise<Check[]> {
@@ -28,6 +30,8 @@ async function checkPgPort(config: PortConfig, running: Running | null): Promise
   if (running?.pgPort != null) return ok(name, `${running.pgPort}, where Catnap is running`);
   const problem = await tryPort(bind, pgPort);
   if (problem === null) return ok(name, `${pgPort} is free`);
+  // It does not say so to a user who has no key, and nothing is wrong with a port that it serves.
+  if (running !== null && problem === taken) return ok(name, `${pgPort} is taken, as Catnap is running`);
   if (!pgPortIsExplicit && (await tryPort(bind, fallbackPgPort)) === null) {
     return warn(name, `${pgPort}: ${problem}`, `${fallbackPgPort} will be used; set CATNAP_PG_PORT to choose`);
   }
@@ -43,7 +47,7 @@ async function tryPort(host: string, port: number): Promise<string | null> {
     return null;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EADDRINUSE') return 'taken by another program';
+    if (code === 'EADDRINUSE') return taken;
     if (code === 'EACCES') return 'ports below 1024 need root';
     if (code === 'EADDRNOTAVAIL') return `${host} is not an address of this machine`;
     return String(code ?? error);

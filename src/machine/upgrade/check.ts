@@ -68,9 +68,13 @@ export function judgeSchemas(found: SchemaVersions, sets: readonly MigrationSet[
   }
   const missing = sets.flatMap((set) => set.migrations.filter(({ version }) => version > (found[set.name] ?? 0)));
   if (missing.length === 0) return ok(name, 'has the schema of this program');
-  const detail = `${missing.length} migrations will be applied, up to ${missing.at(-1)?.name}`;
+  const last = missing.at(-1)?.name;
+  const detail =
+    missing.length === 1
+      ? `migration ${last} will be applied`
+      : `${missing.length} migrations will be applied, up to ${last}`;
   const without = missing.filter(({ undo }) => undo === null).map((migration) => migration.name);
-  if (without.length === 0) return ok(name, `${detail}; \`catnap upgrade undo\` takes them back`);
+  if (without.length === 0) return ok(name, `${detail}; \`catnap upgrade undo\` goes back`);
   const advice = `take a backup first: there is no way back behind ${without.at(-1)} but to restore it`;
   return warn(name, detail, advice);
 }

@@ -1,5 +1,5 @@
 /** The few lines that a person sees when Catnap is up. */
-import type { CommandName } from '../../lib/command-name.ts';
+import { type CommandName, shellQuote } from '../../lib/command-name.ts';
 import type { Config } from '../../lib/config.ts';
 import { apiKeyPath } from '../../machine/key-files.ts';
 
@@ -39,8 +39,4 @@ export function renderBanner(facts: BannerFacts): string {
   lines.push(`      -H 'content-type: application/json' -d '{"project":{"name":"hello"}}'`);
   lines.push('', '  Ctrl-C stops Catnap; databases keep running and are found again at the next start.', '');
   return `${lines.join('\n')}\n`;
-}
-
-function shellQuote(path: string): string {
-  return /^[A-Za-z0-9_./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
