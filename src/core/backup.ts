@@ -115,7 +115,7 @@ function verdict(uploader: BackupStateRow | null, everySeconds: number | undefin
 
 /**
  * That the store has no base image of what is minutes old is no lateness: it takes a while to go up. Of a branch that
- * was deleted none may come at all, as the machine makes no second one that would fit the log of its compute.
+ * was deleted none may come at all, as the machine makes none of it any more.
  */
 function isLate({ storedAt, behindSince, goneSince, isDeleted }: HistoryBackup, delaySeconds: number, now: Date) {
   if (goneSince !== null || behindSince === null || isDeleted) return false;

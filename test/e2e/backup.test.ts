@@ -1,14 +1,15 @@
 /**
  * Off the machine, through the front door: what is written to a branch is in the store soon, and plain tools with a
- * bare Postgres bring it back, by the very commands of the documentation.
+ * bare Postgres bring it back, by the very commands of the documentation. A branch whose log continues on another
+ * timeline loses nothing by that.
  */
 import { execFile } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readHistoryDocument, readManifest } from '../../src/backup/documents.ts';
 import { parseBackupKey } from '../../src/backup/seal/backup-key.ts';
 import { FileStore } from '../../src/backup/store/file-store.ts';
@@ -27,9 +28,10 @@ let projectId: string;
 let uri: string;
 
 const status = async () => (await program.api('GET', '/backup')).body;
-const catnap = (...args: string[]) =>
+const catnap = (...args: string[]) => catnapWith({}, ...args);
+const catnapWith = (env: Record<string, string>, ...args: string[]) =>
   run(process.execPath, [fileURLToPath(new URL('../../dist/bin.js', import.meta.url)), ...args], {
-    env: { ...process.env, CATNAP_HOME: program.home.path, CATNAP_HTTP_PORT: String(program.httpPort) },
+    env: { ...process.env, CATNAP_HOME: program.home.path, CATNAP_HTTP_PORT: String(program.httpPort), ...env },
   });
 
 beforeAll(async () => {
@@ -52,19 +54,21 @@ afterAll(async () => {
   await rm(place, { recursive: true, force: true });
 });
 
-/** Until the store has everything up to now. */
-async function untilUploaded(): Promise<void> {
-  const end = lsnBytes(await ask(uri, 'select pg_current_wal_flush_lsn()'));
-  await eventually(
-    async () => {
-      const found = await status();
-      const own = found.histories.find((one: { project_id: string }) => one.project_id === projectId);
-      expect(own).toMatchObject({ behind_seconds: 0, problem: null });
-      expect(own.base_count).toBeGreaterThan(0);
-      expect(lsnBytes(own.stored_lsn)).toBeGreaterThanOrEqual(end);
-    },
-    { deadlineMs: 2 * usualDeadlineMs, everyMs: 200 },
-  );
+const patience = { deadlineMs: 2 * usualDeadlineMs, everyMs: 200 } as const;
+const timeNow = `select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+/** Until the store has everything of a branch up to now. */
+async function untilUploaded(of = uri, branchId?: string): Promise<void> {
+  const end = lsnBytes(await ask(of, 'select pg_current_wal_flush_lsn()'));
+  await eventually(async () => {
+    const found = await status();
+    const isIt = (one: { project_id: string; branch_id: string }) =>
+      one.project_id === projectId && (branchId === undefined || one.branch_id === branchId);
+    const own = found.histories.find(isIt);
+    expect(own).toMatchObject({ behind_seconds: 0, problem: null });
+    expect(own.base_count).toBeGreaterThan(0);
+    expect(lsnBytes(own.stored_lsn)).toBeGreaterThanOrEqual(end);
+  }, patience);
 }
 
 test('what is written is in the store soon, and status, list and metrics say so', async () => {
@@ -145,6 +149,98 @@ test('the uploader is killed, and goes on', async () => {
   await ask(uri, 'insert into later values (1)');
   await untilUploaded();
   expect((await status()).state).toBe('ok');
+});
+
+describe('a branch that was copied while its parent was awake, and wakes later', { timeout: 600_000 }, () => {
+  const at = (path: string) => `/projects/${projectId}${path}`;
+  const rows = "select string_agg(n::text, ' ' order by n) from woken";
+  let branchId: string;
+  let own: string;
+  let historyId: string;
+  /** After the wake, with one base image in the store, which is older than the wake. */
+  let moment: string;
+
+  const historyOf = async () =>
+    (await status()).histories.find((one: { branch_id: string }) => one.branch_id === branchId);
+  const documentOf = async () => {
+    const key = parseBackupKey((await catnap('backup', 'key')).stdout);
+    return readHistoryDocument({ store: new FileStore(folder), key }, { projectId, historyId });
+  };
+
+  test('has no gap in the store', async () => {
+    await ask(uri, 'create table of_parent as select 1 as n');
+    const { body: made } = await program.api('POST', at('/branches'), { branch: { name: 'hooked' } });
+    branchId = made.branch.id;
+    await program.settle(projectId);
+    await eventually(async () => expect(await historyOf()).toMatchObject({ base_count: 1 }), patience);
+    historyId = (await historyOf()).history_id;
+    const options = { endpoint: { branch_id: branchId, type: 'read_write' } };
+    const { body: woken } = await program.api('POST', at('/endpoints'), options);
+    await program.settle(projectId);
+    own = uri.replaceAll(/ep-\w+-\w+-\w+/g, woken.endpoint.id);
+    await ask(own, 'create table woken (n int)');
+    await ask(own, 'insert into woken values (1)');
+    moment = await ask(own, timeNow);
+    await ask(own, 'insert into woken values (2)');
+    await untilUploaded(own, branchId);
+    expect(await historyOf()).toMatchObject({ base_count: 1, gap_count: 0 });
+    expect((await status()).alerts).toEqual([]);
+    const document = await documentOf();
+    expect(document?.timeline).toBeGreaterThan(document?.bases[0]?.timeline ?? Number.POSITIVE_INFINITY);
+  });
+
+  test('is verified, but not where the store lacks what says how its log goes on', async () => {
+    const verify = async (url: string) => {
+      const verified = catnapWith({ CATNAP_BACKUP_URL: url }, '--json', 'backup', 'verify', '--all');
+      const { stdout } = await verified.catch((error: { stdout: string }) => error);
+      const found = JSON.parse(stdout).verified.find((one: { branchId: string }) => one.branchId === branchId);
+      return found as { problems: string[] };
+    };
+    const damaged = join(place, 'damaged');
+    const history = join('projects', projectId, historyId);
+    for (const part of ['catnap.json', history]) await cp(join(folder, part), join(damaged, part), { recursive: true });
+    const log = join(damaged, history, 'log');
+    for (const name of await readdir(log)) if (name.includes('.history')) await rm(join(log, name));
+    const { problems } = await verify(`file://${damaged}`);
+    expect(problems).toEqual([expect.stringMatching(/\.history\S* says where timeline \d+ ended/)]);
+    expect(await verify(`file://${folder}`)).toMatchObject({ problems: [] });
+  });
+
+  test('is restored to a moment behind the change, from the base image before it', async () => {
+    const restored = await restoreBeside('--at', moment);
+    expect(await ask(restored, rows)).toBe('1');
+    expect(await ask(restored, 'select n from of_parent')).toBe('1');
+  });
+
+  test('is restored to the same moment and to the newest, once there is another base image', async () => {
+    // More log than a restore should have to replay, so that a second base image goes up.
+    await ask(own, 'create table filler (t text)');
+    for (let n = 1; n <= 7; n++) {
+      await ask(own, "insert into filler select repeat('x', 1000) from generate_series(1, 30000)");
+    }
+    await eventually(async () => expect((await historyOf()).base_count).toBeGreaterThan(1), patience);
+    await ask(own, 'insert into woken values (3)');
+    await untilUploaded(own, branchId);
+    expect(await historyOf()).toMatchObject({ gap_count: 0 });
+    const document = await documentOf();
+    expect(document?.gaps).toEqual([]);
+    const [first, second] = document?.bases ?? [];
+    expect(second?.timeline).toBeGreaterThan(first?.timeline ?? Number.POSITIVE_INFINITY);
+    expect(await ask(await restoreBeside('--at', moment), rows)).toBe('1');
+    expect(await ask(await restoreBeside(), rows)).toBe('1 2 3');
+  });
+
+  /** The connection string of the branch in a copy of the project. */
+  async function restoreBeside(...moment: string[]): Promise<string> {
+    const args = ['--json', 'restore', '--from', `file://${folder}`, '--project', projectId, '--as-new', ...moment];
+    const report = JSON.parse((await catnap(...args)).stdout);
+    expect(report).toMatchObject({ missing: [], isComplete: true });
+    const { id } = report.project;
+    const { branches } = (await program.api('GET', `/projects/${id}/branches`)).body;
+    const { id: branch } = branches.find((one: { name: string }) => one.name === 'hooked');
+    const wanted = `branch_id=${branch}&database_name=neondb&role_name=neondb_owner`;
+    return (await program.api('GET', `/projects/${id}/connection_uri?${wanted}`)).body.uri;
+  }
 });
 
 /** The commands under "Without Catnap". */

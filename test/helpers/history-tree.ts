@@ -1,11 +1,12 @@
 /** Histories on the disk, as the driver leaves them for an upload; the log is bytes without a meaning. */
 import { createHash } from 'node:crypto';
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BaseImage } from '../../src/backup/documents.ts';
-import { segmentAt, segmentBytes } from '../../src/backup/log-segments.ts';
+import { segmentAt, segmentBytes } from '../../src/lib/log-segments.ts';
 import { lsnBytes, lsnText } from '../../src/lib/moments.ts';
+import { timelineFile } from '../../src/lib/timelines.ts';
 
 export interface HistoryTree {
   readonly root: string;
@@ -13,9 +14,11 @@ export interface HistoryTree {
   write(bytes: number, at?: Date): Promise<void>;
   /** A base image of the present end. */
   makeBase(at?: Date): Promise<BaseImage>;
+  /** The log goes on under another number, in a segment that begins with what the last one held. */
+  changeTimeline(): Promise<void>;
   /** What the driver does once the window has moved on. */
   dropBase(base: BaseImage): Promise<void>;
-  dropLog(segment: string): Promise<void>;
+  dropLog(file: string): Promise<void>;
   /** Where the log ends. */
   end(): string;
   remove(): Promise<void>;
@@ -26,10 +29,12 @@ export const treeRef = { projectId: 'quiet-cat-1', historyId: '00aa11bb22cc33dd'
 export async function makeHistoryTree(branchId = 'br-quiet-cat-1'): Promise<HistoryTree> {
   const root = await mkdtemp(join(tmpdir(), 'cn-history-'));
   const directory = join(root, treeRef.projectId, treeRef.historyId);
-  let [end, count] = [lsnBytes('0/1000000'), 0];
+  let [end, count, timeline] = [lsnBytes('0/1000000'), 0, 1];
+  const segment = () => join(directory, 'log', segmentAt(timeline, lsnText(end)));
+  const ended: string[] = [];
   const writeState = async (at: Date) => {
     const copied = { at: at.toISOString(), lsn: lsnText(end) };
-    const state = { branchId, pgVersion: 17, timeline: 1, copied, gaps: [], lostSince: null };
+    const state = { branchId, pgVersion: 17, timeline, copied, gaps: [], lostSince: null };
     await writeFile(join(directory, 'history.json'), JSON.stringify(state));
     await appendFile(join(directory, 'marks'), `${copied.at} ${copied.lsn}\n`);
   };
@@ -41,7 +46,7 @@ export async function makeHistoryTree(branchId = 'br-quiet-cat-1'): Promise<Hist
     async write(bytes, at = new Date()) {
       for (let left = bytes; left > 0; ) {
         const here = Math.min(left, Number(segmentBytes - (end % segmentBytes)));
-        await appendFile(join(directory, 'log', segmentAt(1, lsnText(end))), noise(`${end}`, here));
+        await appendFile(segment(), noise(`${end}`, here));
         end += BigInt(here);
         left -= here;
       }
@@ -55,12 +60,21 @@ export async function makeHistoryTree(branchId = 'br-quiet-cat-1'): Promise<Hist
       await writeFile(join(folder, 'pgdata', 'PG_VERSION'), '17\n');
       await writeFile(join(folder, 'pgdata', 'base', 'table'), noise(name, 50_000));
       const start = lsnText((end / segmentBytes) * segmentBytes);
-      const facts = { name, timeline: 1, start, lsn: lsnText(end), at: at.toISOString(), bytes: 50_003, isLive: false };
+      const position = { timeline, start, lsn: lsnText(end), at: at.toISOString() };
+      const facts = { name, ...position, bytes: 50_003, isLive: false };
       await writeFile(join(folder, 'base.json'), JSON.stringify({ ...facts, bytesShared: 0 }));
       return { ...facts, firstSecret: null };
     },
+    async changeTimeline() {
+      const last = segment();
+      ended.push(`${timeline}\t${lsnText(end)}\tno recovery target specified\n`);
+      timeline += 1;
+      await writeFile(join(directory, 'log', timelineFile(timeline)), ended.join('\n'));
+      if (end % segmentBytes > 0n) await copyFile(last, segment());
+      await writeState(new Date());
+    },
     dropBase: ({ name }) => rm(join(directory, 'bases', name), { recursive: true }),
-    dropLog: (segment) => rm(join(directory, 'log', segment)),
+    dropLog: (file) => rm(join(directory, 'log', file)),
     end: () => lsnText(end),
     remove: () => rm(root, { recursive: true, force: true }),
   };

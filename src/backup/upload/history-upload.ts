@@ -7,7 +7,9 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { minuteMs } from '../../lib/clock.ts';
+import { segmentAt, segmentBytes } from '../../lib/log-segments.ts';
 import { byAge, type LogPosition, lsnBytes } from '../../lib/moments.ts';
+import { isTimelineFile } from '../../lib/timelines.ts';
 import {
   type BaseImage,
   type HistoryDocument,
@@ -16,12 +18,11 @@ import {
   writeHistoryDocument,
 } from '../documents.ts';
 import { basePartKeys, type HistoryRef, logKey, parseKey } from '../layout.ts';
-import { isTimelineHistory, segmentAt, segmentBytes } from '../log-segments.ts';
 import { seal } from '../seal/seal.ts';
 import { isFull, type StoredObject } from '../store/object-store.ts';
 import { type FolderEntry, intoParts, listFolder, packFolder } from '../tar.ts';
 import { baseFolder, type LocalHistory, logPath } from './local-tree.ts';
-import { basesToDrop, logToDrop, planUpload } from './policy.ts';
+import { basesToDrop, type Gap, isFilled, logToDrop, planUpload } from './policy.ts';
 import { fromMachine, sourceError } from './source.ts';
 
 /** Enough to find a time within a few minutes of log; the document is written every few seconds. */
@@ -90,7 +91,7 @@ export class HistoryUpload {
     for (const object of objects) this.#remember(object);
     // The last segment may have been half full when it was uploaded; it is uploaded once more.
     const last = [...this.#log.keys()]
-      .filter((name) => !isTimelineHistory(name))
+      .filter((name) => !isTimelineFile(name))
       .sort()
       .at(-1);
     if (last !== undefined) this.#log.set(last, 0);
@@ -155,6 +156,7 @@ export class HistoryUpload {
       for (const name of plan.log) await this.#putLog(local, name, options.signal);
       if (plan.lostAfter !== null) this.#lostAfter ??= plan.lostAfter;
       else this.#until = local.until;
+      this.#gaps = this.#gaps.filter((gap) => !isFilled(gap, local, this.#bases));
       await this.#writeDocument();
     } catch (error) {
       // What is too old makes room, perhaps enough to go on.
@@ -326,8 +328,6 @@ export class HistoryUpload {
 }
 
 const sizeOf = (entries: readonly FolderEntry[]) => entries.reduce((sum, { size }) => sum + size, 0);
-
-type Gap = HistoryDocument['gaps'][number];
 
 const covers = (gap: Gap, other: Gap) =>
   lsnBytes(gap.from.lsn) <= lsnBytes(other.from.lsn) && lsnBytes(gap.until.lsn) >= lsnBytes(other.until.lsn);

@@ -4,10 +4,11 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isSegment } from '../../lib/log-segments.ts';
 import { byAge, type LogPosition } from '../../lib/moments.ts';
+import { type EndedTimeline, endedTimelines, isTimelineFile, timelineFile } from '../../lib/timelines.ts';
 import type { BaseImage, HistoryDocument } from '../documents.ts';
 import type { HistoryRef } from '../layout.ts';
-import { isSegment, isTimelineHistory } from '../log-segments.ts';
 
 export interface LocalLogFile {
   readonly name: string;
@@ -21,6 +22,8 @@ export interface LocalHistory {
   readonly branchId: string;
   readonly pgVersion: number;
   readonly timeline: number;
+  /** The timelines that the log was on before. */
+  readonly ended: readonly EndedTimeline[];
   /** The log files hold everything up to here; null while there is no log. */
   readonly until: LogPosition | null;
   readonly gaps: HistoryDocument['gaps'];
@@ -63,12 +66,14 @@ export async function readLocalHistory(root: string, ref: HistoryRef): Promise<L
   if (state === null) return null;
   const bases = await readBases(join(directory, 'bases'));
   const { branchId, pgVersion, timeline, copied, lostSince, gaps } = state;
+  const ended = endedTimelines((await readText(logPath(directory, timelineFile(timeline)))) ?? '');
   return {
     ref,
     directory,
     branchId,
     pgVersion,
     timeline,
+    ended,
     until: copied ?? lostSince,
     gaps,
     bases,
@@ -101,7 +106,7 @@ async function readBases(folder: string): Promise<BaseImage[]> {
 }
 
 async function readLog(folder: string): Promise<LocalLogFile[]> {
-  const names = ((await readdir(folder).catch(absent)) ?? []).filter((one) => isSegment(one) || isTimelineHistory(one));
+  const names = ((await readdir(folder).catch(absent)) ?? []).filter((one) => isSegment(one) || isTimelineFile(one));
   const files: LocalLogFile[] = [];
   for (const name of names.sort()) {
     const found = await stat(join(folder, name)).catch(absent);

@@ -3,9 +3,10 @@
  * free and often made; in the store each is a whole copy, so that one goes there only if it pays.
  */
 import { dayMs } from '../../lib/clock.ts';
+import { isSegment, segmentAt, segmentBytes } from '../../lib/log-segments.ts';
 import { type LogPosition, lsnBytes, lsnText } from '../../lib/moments.ts';
+import { isFollowed, segmentsAcross } from '../../lib/timelines.ts';
 import type { BaseImage, HistoryDocument } from '../documents.ts';
-import { isSegment, segmentAt, segmentBytes, segmentsBetween } from '../log-segments.ts';
 import type { LocalHistory } from './local-tree.ts';
 
 const megabyte = 1024 ** 2;
@@ -45,10 +46,10 @@ export function planUpload({ local, stored, retentionSeconds, now }: PlanQuestio
   const { until } = local;
   if (until === null) return { log: [], base: null, lostAfter: null };
   const newest = stored.bases.at(-1);
-  const missing = newest && firstMissing(local, stored, newest);
+  const missing = newest && firstMissing(local, stored.log, newest);
   const isBroken = missing !== undefined;
   const candidates = local.bases.filter(
-    (base) => firstMissing(local, stored, base) === undefined && isNewer(base, newest),
+    (base) => firstMissing(local, stored.log, base) === undefined && isNewer(base, newest),
   );
   // One that is half there is finished first, or an upload that is interrupted again and again would never end.
   const candidate = candidates.findLast(({ name }) => stored.begun.has(name)) ?? candidates.at(-1);
@@ -65,18 +66,27 @@ const isNewer = (base: BaseImage, than: BaseImage | undefined) =>
 
 const isNeeded = (name: string, first: string) => !isSegment(name) || name >= first;
 
+export type Gap = HistoryDocument['gaps'][number];
+
 /** The first position of which neither side has the log, on the way from a base image to the end. */
-function firstMissing(local: LocalHistory, stored: StoredHistory, base: BaseImage): string | undefined {
+function firstMissing(local: LocalHistory, storedLog: ReadonlySet<string>, base: BaseImage): string | undefined {
   if (local.until === null) return undefined;
-  // A server that was recovered continues on another timeline, from a position that its base image does not name.
-  if (base.timeline !== local.timeline) return base.lsn;
   const gap = local.gaps.find(({ until }) => lsnBytes(until.lsn) > lsnBytes(base.lsn));
   if (gap !== undefined) return gap.from.lsn;
+  // The last segment counts if the log has begun it.
+  const [from, to] = [lsnBytes(base.start), lsnBytes(local.until.lsn) - 1n];
+  const span = { timeline: base.timeline, from, to, lastTimeline: local.timeline, ended: local.ended };
+  // Where its timeline ended is not known, so any of its log may be of a future that the branch never had.
+  if (!isFollowed(span)) return base.lsn;
   const here = new Set(local.log.map(({ name }) => name));
-  const names = segmentsBetween(base.timeline, base.start, local.until.lsn);
-  const at = names.findIndex((name) => !here.has(name) && !stored.log.has(name));
-  if (at === -1) return undefined;
-  return lsnText((lsnBytes(base.start) / segmentBytes + BigInt(at)) * segmentBytes);
+  const at = segmentsAcross(span).findIndex((name) => !here.has(name) && !storedLog.has(name));
+  return at === -1 ? undefined : lsnText((from / segmentBytes + BigInt(at)) * segmentBytes);
+}
+
+/** A gap that was none: the machine still has all log from a base image before it on. */
+export function isFilled(gap: Gap, local: LocalHistory, bases: readonly BaseImage[]): boolean {
+  const base = bases.findLast(({ lsn }) => lsnBytes(lsn) <= lsnBytes(gap.from.lsn));
+  return base !== undefined && firstMissing(local, new Set(), base) === undefined;
 }
 
 function lastBefore(missing: string, { until }: StoredHistory, newest: BaseImage | undefined): LogPosition | null {

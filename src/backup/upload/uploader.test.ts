@@ -6,10 +6,11 @@ import { eventually } from '../../../test/helpers/eventually.ts';
 import { type HistoryTree, treeRef } from '../../../test/helpers/history-tree.ts';
 import { namesIn } from '../../../test/helpers/store-contract.ts';
 import { troubled, UploadStage, uploadKey } from '../../../test/helpers/upload-stage.ts';
+import { segmentBytes } from '../../lib/log-segments.ts';
+import type { LogPosition } from '../../lib/moments.ts';
 import { readClaim } from '../claim.ts';
-import { readManifest } from '../documents.ts';
+import { type BaseImage, readManifest, writeHistoryDocument } from '../documents.ts';
 import { basePartKeys, homeKey, logKey, parseKey } from '../layout.ts';
-import { segmentBytes } from '../log-segments.ts';
 import { open } from '../seal/seal.ts';
 import type { ObjectStore } from '../store/object-store.ts';
 import { unpackFolder } from '../tar.ts';
@@ -151,6 +152,95 @@ describe('an uploader', () => {
       gaps: [{ from: reached, until: { lsn: base.lsn } }],
     });
     expect(last()?.gapCount).toBe(1);
+  });
+});
+
+describe('a log that goes on to another timeline', () => {
+  const changed = '00000002.history';
+
+  test('is uploaded behind the base image of the earlier one, and needs no other', async () => {
+    const base = await tree.makeBase();
+    await tree.write(segment + 1_000);
+    const uploader = newUploader();
+    await settle(uploader);
+    await tree.changeTimeline();
+    await tree.write(1_000);
+    await tree.makeBase();
+    await tree.write(segment);
+    await settle(uploader);
+    expect(await document()).toMatchObject({ timeline: 2, gaps: [], until: { lsn: tree.end() } });
+    expect(await basesThere()).toEqual([base.name]);
+    const after = ['000000020000000000000002', '000000020000000000000003'];
+    expect(await storedLog()).toEqual([one, two, changed, ...after]);
+    expect(last()?.gapCount).toBe(0);
+    await expectWhole();
+  });
+
+  test('is given up with the last base image that needs it', async () => {
+    await tree.makeBase(new Date(Date.now() - 3 * dayMs));
+    await tree.write(segment + 1_000, new Date(Date.now() - 2.9 * dayMs));
+    const uploader = newUploader();
+    await settle(uploader);
+    await tree.changeTimeline();
+    const newer = await tree.makeBase(new Date(Date.now() - 2 * dayMs));
+    await tree.write(segment, new Date());
+    await eventually(async () => {
+      await uploader.round();
+      expect(await basesThere()).toEqual([newer.name]);
+    });
+    expect((await storedLog()).filter((name) => name < '00000002')).toEqual([]);
+    expect(await storedLog()).toContain(changed);
+    await expectWhole();
+  });
+
+  test.each([
+    ['of the earlier timeline', two],
+    ['of the change', '000000020000000000000003'],
+  ])('has a gap where a segment %s is missing', async (_, lost) => {
+    await expectGap(lost, async () => (await document())?.until);
+  });
+
+  test('has a gap where nothing says at which position it did', async () => {
+    await expectGap(changed, async (base) => ({ at: base.at, lsn: base.lsn }));
+  });
+
+  async function expectGap(lost: string, since: (first: BaseImage) => Promise<LogPosition | null | undefined>) {
+    const first = await tree.makeBase();
+    await tree.write(segment);
+    const uploader = newUploader();
+    await settle(uploader);
+    const from = await since(first);
+    await tree.write(segment + 500);
+    await tree.changeTimeline();
+    await tree.write(segment);
+    const base = await tree.makeBase();
+    await tree.write(1_000);
+    await tree.dropLog(lost);
+    await settle(uploader);
+    const gaps = [{ from, until: { at: base.at, lsn: base.lsn } }];
+    expect(await document()).toMatchObject({ until: { lsn: tree.end() }, gaps });
+    expect(last()?.gapCount).toBe(1);
+    // What the store was told once stays, also for those who ask it next.
+    await settle(newUploader());
+    expect((await document())?.gaps).toEqual(gaps);
+  }
+
+  test('and was taken for a gap is none any more, as long as the machine has it', async () => {
+    const base = await tree.makeBase();
+    await tree.write(segment);
+    await tree.changeTimeline();
+    await tree.write(1_000);
+    const first = newUploader();
+    await settle(first);
+    await first.stop();
+    const [found, until] = [await document(), { at: base.at, lsn: tree.end() }];
+    if (!found) throw new Error('the store has no document');
+    const gaps = [{ from: { at: base.at, lsn: base.lsn }, until }];
+    await writeHistoryDocument({ store, key: uploadKey }, { ...found, gaps });
+    const uploader = newUploader();
+    await settle(uploader);
+    expect((await document())?.gaps).toEqual([]);
+    expect(last()?.gapCount).toBe(0);
   });
 });
 

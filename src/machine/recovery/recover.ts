@@ -24,11 +24,16 @@ export interface Recovered {
 /** The log has an end of its own; a moment between its last commit and that end is not an error. */
 const endedBefore = /recovery ended before configured recovery target was reached/;
 
+export interface RecoverySpec extends Omit<ScratchSpec, 'settings'> {
+  /** Which timeline the log leads to; without it, as far as the files of timelines beside the log lead. */
+  readonly timeline?: number | undefined;
+}
+
 export type Inspect = (server: ScratchServer) => Promise<void>;
 
 /** `moment` null is the end of the log. `inspect` works on the recovered data before its server is stopped. */
 export async function recover(
-  spec: Omit<ScratchSpec, 'settings'>,
+  spec: RecoverySpec,
   moment: Moment | null,
   inspect: Inspect = async () => undefined,
 ): Promise<Recovered> {
@@ -55,8 +60,10 @@ export async function recover(
   };
 }
 
-async function replay(spec: Omit<ScratchSpec, 'settings'>, moment: Moment | null, inspect: Inspect): Promise<void> {
-  const server = await startScratchServer({ ...spec, settings: { ...recoverySettings, ...target(moment) } });
+async function replay(spec: RecoverySpec, moment: Moment | null, inspect: Inspect): Promise<void> {
+  const timeline: Settings = spec.timeline === undefined ? {} : { recovery_target_timeline: String(spec.timeline) };
+  const settings = { ...recoverySettings, ...timeline, ...target(moment) };
+  const server = await startScratchServer({ ...spec, settings });
   try {
     await inspect(server);
   } finally {

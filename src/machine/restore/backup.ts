@@ -2,7 +2,7 @@
 import type { Claim } from '../../backup/claim.ts';
 import { readClaim } from '../../backup/claim.ts';
 import { type HistoryDocument, type Manifest, readHistoryDocument, readManifest } from '../../backup/documents.ts';
-import { type HistoryRef, parseKey, systemProject } from '../../backup/layout.ts';
+import { type HistoryRef, nameOf, parseKey, systemProject } from '../../backup/layout.ts';
 import { type BackupKey, parseBackupKey } from '../../backup/seal/backup-key.ts';
 import { SealBrokenError } from '../../backup/seal/seal.ts';
 import type { ObjectStore } from '../../backup/store/object-store.ts';
@@ -19,9 +19,6 @@ export interface Backup {
 
 export interface StoredHistory extends HistoryRef {
   readonly document: HistoryDocument;
-  /** Names of the base images and of the log files that the store lists. */
-  readonly bases: ReadonlySet<string>;
-  readonly log: ReadonlySet<string>;
 }
 
 export interface Inventory {
@@ -59,9 +56,8 @@ async function readable<T>(read: () => Promise<T | null>): Promise<T | null> {
   }
 }
 
-interface Listed extends HistoryRef {
-  readonly bases: Set<string>;
-  readonly log: Set<string>;
+interface Listed {
+  readonly ref: HistoryRef;
   hasDocument: boolean;
 }
 
@@ -74,16 +70,16 @@ export async function takeInventory(backup: Backup, projectId?: string): Promise
   }
   const found: StoredHistory[] = [];
   const unusable: Inventory['unusable'][number][] = [];
-  for (const { hasDocument, ...history } of listed.values()) {
+  for (const { ref, hasDocument } of listed.values()) {
     try {
-      const document = hasDocument ? await readHistoryDocument(backup, history) : null;
+      const document = hasDocument ? await readHistoryDocument(backup, ref) : null;
       // One whose first base image is not there yet must not stand before an older one that has some.
       if (document === null || document.bases.length === 0) {
-        unusable.push({ ...refOf(history), reason: 'its first upload was not finished' });
-      } else found.push({ ...history, document });
+        unusable.push({ ...ref, reason: 'its first upload was not finished' });
+      } else found.push({ ...ref, document });
     } catch (error) {
       if (!(error instanceof SealBrokenError)) throw error;
-      unusable.push({ ...refOf(history), reason: error.message });
+      unusable.push({ ...ref, reason: error.message });
     }
   }
   found.sort((a, b) => (endOf(a) < endOf(b) ? 1 : -1));
@@ -97,13 +93,10 @@ export async function takeInventory(backup: Backup, projectId?: string): Promise
 function note(listed: Map<string, Listed>, key: string): void {
   const name = parseKey(key);
   if (name === null) return;
-  const id = `${name.ref.projectId}/${name.ref.historyId}`;
-  const history = listed.get(id) ?? { ...name.ref, bases: new Set(), log: new Set(), hasDocument: false };
+  const id = nameOf(name.ref);
+  const history = listed.get(id) ?? { ref: name.ref, hasDocument: false };
   listed.set(id, history);
   if (name.kind === 'document') history.hasDocument = true;
-  else if (name.kind === 'base') history.bases.add(name.base);
-  else history.log.add(name.file);
 }
 
-const refOf = ({ projectId, historyId }: HistoryRef) => ({ projectId, historyId });
 const endOf = ({ document }: StoredHistory) => document.until?.at ?? '';

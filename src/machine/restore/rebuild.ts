@@ -1,11 +1,13 @@
 /**
  * Builds a data directory from a backup: fetches a base image and the log behind it, and recovers them to a moment. A
  * base image that is missing or was changed is replaced by an older one and more log. Where a piece of the log itself
- * is missing, the data ends before it, and the result says which moments are lost.
+ * is missing, the data ends before it, and the result says which moments are lost. It also does so where the log
+ * continues on another timeline, and the file that says from which position is missing.
  */
 import { createWriteStream } from 'node:fs';
-import { chmod, mkdir, rm, truncate } from 'node:fs/promises';
+import { chmod, mkdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { basePartKeys, logKey } from '../../backup/layout.ts';
 import { open, SealBrokenError } from '../../backup/seal/seal.ts';
@@ -17,6 +19,7 @@ import { planRecovery, type RecoveryPlan } from '../../compute/local/host/histor
 import { parseSegment, segmentBytes } from '../../compute/local/host/postgres/wal-segments.ts';
 import { errorText } from '../../lib/errors.ts';
 import { type LogPosition, lsnBytes, lsnText, type Moment } from '../../lib/moments.ts';
+import { type EndedTimeline, endedTimelines, isFollowed, timelineFile } from '../../lib/timelines.ts';
 import { type Inspect, type Recovered, recover } from '../recovery/recover.ts';
 import type { ScratchSpec } from '../recovery/scratch-server.ts';
 import type { Backup, StoredHistory } from './backup.ts';
@@ -38,7 +41,7 @@ export interface Rebuilt extends Recovered {
   readonly logBytes: number;
   /** Moments that cannot be given because an object is missing or was changed; null if none was asked for. */
   readonly lost: LostSpan | null;
-  /** Base images that could not be used. */
+  /** Objects that could not be used, and are no log. */
   readonly problems: readonly string[];
 }
 
@@ -56,9 +59,10 @@ const endOfTime: Moment = { kind: 'time', at: '9999-01-01T00:00:00Z' };
 
 export async function rebuild(spec: RebuildSpec): Promise<Rebuilt> {
   const { bases } = spec.history.document;
-  const problems: string[] = [];
+  const path = await readPath(spec);
+  const problems = path.problem === null ? [] : [path.problem];
   for (let tried = bases.length; tried > 0; ) {
-    const plan = planWith(spec, tried);
+    const plan = planWith(spec, tried, path);
     tried = bases.findIndex(({ name }) => name === plan.base.name);
     const data = join(spec.directory, 'pgdata');
     await rm(data, { recursive: true, force: true });
@@ -69,18 +73,41 @@ export async function rebuild(spec: RebuildSpec): Promise<Rebuilt> {
       problems.push(errorText(error));
       continue;
     }
-    return { ...(await fetchLogAndRecover(spec, plan, data)), problems };
+    return { ...(await fetchLogAndRecover(spec, plan, path, data)), problems };
   }
   throw new Error(`no base image can be used: ${problems.join('; ')}`);
 }
 
+/** How the log came to the timeline that it ends on. */
+interface LogPath {
+  readonly ended: readonly EndedTimeline[];
+  /** What the file says that tells it; null where there is none, or somebody has changed it. */
+  readonly file: string | null;
+  readonly problem: string | null;
+}
+
+async function readPath({ backup: { store, key }, history }: RebuildSpec): Promise<LogPath> {
+  const name = logKey(history, timelineFile(history.document.timeline));
+  try {
+    const file = await text(open(key, name, await store.get(name)));
+    return { ended: endedTimelines(file), file, problem: null };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    // The first timeline has no such file, and a history that begins on a later one need not have it.
+    return { ended: [], file: null, problem: error instanceof NoSuchObjectError ? null : errorText(error) };
+  }
+}
+
+const isKnown = ({ history: { document } }: RebuildSpec, { base }: RecoveryPlan, { ended }: LogPath) =>
+  isFollowed({ timeline: base.timeline, from: lsnBytes(base.start), lastTimeline: document.timeline, ended });
+
 /** With the first `count` base images. Throws with the moments that there are if none gives this one. */
-function planWith({ history, moment }: RebuildSpec, count: number): RecoveryPlan {
+function planWith({ history, moment }: RebuildSpec, count: number, { ended }: LogPath): RecoveryPlan {
   const { document } = history;
   const { branchId, pgVersion, timeline, until, gaps, marks } = document;
   const state = { branchId, pgVersion, timeline, copied: until, gaps, lostSince: null };
   const bases = document.bases.slice(0, count).map((base) => ({ ...base, bytesShared: 0 }));
-  return planRecovery({ state, bases, marks }, moment ?? endOfTime);
+  return planRecovery({ state, bases, marks, ended }, moment ?? endOfTime);
 }
 
 const isDamage = (error: unknown) => error instanceof SealBrokenError || error instanceof NoSuchObjectError;
@@ -105,16 +132,23 @@ async function fetchBase({ backup, history, directory }: RebuildSpec, plan: Reco
 async function fetchLogAndRecover(
   spec: RebuildSpec,
   plan: RecoveryPlan,
+  path: LogPath,
   data: string,
 ): Promise<Omit<Rebuilt, 'problems'>> {
   const { server, directory, moment, inspect } = spec;
-  const { usable, damage } = await fetchLog(spec, plan, join(data, 'pg_wal'));
+  const log = join(data, 'pg_wal');
+  const { usable, damage: hole } = await fetchLog(spec, plan, log);
+  const isPathKnown = isKnown(spec, plan, path);
+  const damage = isPathKnown ? hole : damageOfPath(spec, plan, path, hole);
+  const last = spec.history.document.timeline;
+  if (isPathKnown && path.file !== null) await writeFile(join(log, timelineFile(last)), path.file, { mode: 0o600 });
   const lost = damage === null ? null : lostSpan(spec.history, damage);
   if (lost !== null && lsnBytes(lost.from.lsn) < lsnBytes(plan.base.lsn)) {
     throw new Error(`${lost.reason}; ${inWords(lost)}, and no other base image leads past it`);
   }
   if (server.uid !== null) await chownTree(data, server.uid);
-  const recovery = { ...server, dataDirectory: data, logFile: join(directory, 'recovery.log') };
+  const timeline = isPathKnown && plan.base.timeline !== last ? last : undefined;
+  const recovery = { ...server, dataDirectory: data, logFile: join(directory, 'recovery.log'), timeline };
   const recovered = await recover(recovery, isBeyondLog(spec, plan) ? null : moment, inspect);
   await rm(join(directory, 'recovery.log'), { force: true });
   // A moment before the hole was given in full.
@@ -127,8 +161,28 @@ const isBeyondLog = ({ moment }: RebuildSpec, { target }: RecoveryPlan) =>
   moment !== null && Object.keys(target).length === 0;
 
 interface Damage {
-  readonly segment: string;
+  /** Where the log ends because of it. */
+  readonly at: bigint;
   readonly reason: string;
+}
+
+/**
+ * The log that was found is that of the base image's own timeline alone, which may have ended within its last segment.
+ * Up to a gap that begins on it, it is all that there was.
+ */
+function damageOfPath(
+  { history }: RebuildSpec,
+  plan: RecoveryPlan,
+  path: LogPath,
+  found: Damage | null,
+): Damage | null {
+  const { timeline, gaps } = history.document;
+  const begin = lsnBytes(plan.base.lsn);
+  const last = positionOf(plan.segments.at(-1) ?? '');
+  if (gaps.some(({ from }) => lsnBytes(from.lsn) >= begin && lsnBytes(from.lsn) >= last)) return found;
+  const name = logKey(history, timelineFile(timeline));
+  const reason = path.problem ?? `no ${name} says where timeline ${plan.base.timeline} ended`;
+  return { at: found?.at ?? begin, reason };
 }
 
 async function fetchLog({ backup, history }: RebuildSpec, plan: RecoveryPlan, folder: string) {
@@ -144,15 +198,13 @@ async function fetchLog({ backup, history }: RebuildSpec, plan: RecoveryPlan, fo
       } catch (error) {
         if (!isDamage(error)) throw error;
         // Another lane may have met an earlier hole.
-        if (index < usable) [usable, damage] = [index, { segment: name, reason: errorText(error) }];
+        if (index < usable) [usable, damage] = [index, { at: positionOf(name), reason: errorText(error) }];
       }
     }
   };
   const lanes = await Promise.allSettled(Array.from({ length: fetchesAtOnce }, lane));
   for (const one of lanes) if (one.status === 'rejected') throw one.reason;
   for (const name of segments.slice(usable)) await rm(join(folder, name), { force: true });
-  const timelines = [...history.log].filter((name) => name.endsWith('.history'));
-  for (const name of timelines) await fetchFile(backup, logKey(history, name), join(folder, name));
   return { usable, damage: damage as Damage | null };
 }
 
@@ -177,8 +229,7 @@ async function fetchFile({ store, key }: RebuildSpec['backup'], name: string, pa
 
 const positionOf = (segment: string) => BigInt(parseSegment(segment).at) * segmentBytes;
 
-function lostSpan({ document }: StoredHistory, { segment, reason }: Damage): LostSpan {
-  const begin = positionOf(segment);
+function lostSpan({ document }: StoredHistory, { at: begin, reason }: Damage): LostSpan {
   const before = document.marks.findLast(({ lsn }) => lsnBytes(lsn) <= begin);
   const next = document.bases.find(({ start }) => lsnBytes(start) > begin);
   const until = next ?? document.until ?? { at: 'now', lsn: lsnText(begin) };

@@ -7,16 +7,11 @@ import { link, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import type { BranchId } from '../../../../lib/ids.ts';
 import { lsnBytes, lsnText } from '../../../../lib/moments.ts';
+import { type EndedTimeline, segmentsAcross } from '../../../../lib/timelines.ts';
 import { dataDirectory, type Layout } from '../home/layout.ts';
 import type { BranchRecord, SourcePast } from '../home/records.ts';
 import { readControlFile } from '../postgres/control-file.ts';
-import {
-  type EndedTimeline,
-  readEndedTimelines,
-  readTimelineFile,
-  segmentsAcross,
-  timelineFilesIn,
-} from '../postgres/timelines.ts';
+import { readEndedTimelines, readTimelineFile, timelineFilesIn } from '../postgres/timelines.ts';
 import { segmentBytes, segmentName } from '../postgres/wal-segments.ts';
 import { makeLinkedBase } from './bases.ts';
 import { type LogCopy, LogLostError } from './copy-log.ts';

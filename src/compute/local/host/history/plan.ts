@@ -1,7 +1,7 @@
 /** How a moment is reached: from which base image, with which part of the log, and where recovery stops. Pure. */
 import { type LogPosition, lsnBytes, lsnText, type Moment } from '../../../../lib/moments.ts';
+import { type EndedTimeline, segmentsAcross } from '../../../../lib/timelines.ts';
 import { NoSuchMomentError } from '../../../interface/driver.ts';
-import { type EndedTimeline, segmentsAcross } from '../postgres/timelines.ts';
 import { segmentBytes } from '../postgres/wal-segments.ts';
 import type { BaseRecord, HistoryState } from './files.ts';
 

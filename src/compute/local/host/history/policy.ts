@@ -33,7 +33,7 @@ export interface BaseQuestion {
 export function isBaseDue(question: BaseQuestion): boolean {
   const { last, copied, timeline, isAwake, isShared, now, retentionSeconds } = question;
   if (last === undefined || copied === null) return true;
-  // Of an earlier timeline: it serves until there is one of this, which alone goes off the machine.
+  // Of an earlier timeline: it serves until there is one of this, which spares a recovery its parent's log.
   if (last.timeline !== timeline) return true;
   const written = Number(lsnBytes(copied.lsn) - lsnBytes(last.lsn));
   const isOld = now.getTime() - Date.parse(last.at) > retentionSeconds * 1_000;
