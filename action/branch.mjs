@@ -148,6 +148,9 @@ async function request(method, url, headers, body, expected = []) {
     headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(60_000),
+  }).catch((error) => {
+    // "fetch failed" alone says neither where nor why.
+    throw new Error(`${new URL(url).origin} does not answer: ${error.cause?.message || error.message}`);
   });
   const text = await reply.text();
   if (expected.includes(reply.status)) return null;

@@ -43,6 +43,12 @@ async function branches(): Promise<string[]> {
 
 const count = (uri: string) => ask(uri, 'select count(*) from seen');
 
+test('says which lives of a branch are allowed', async () => {
+  await expect(freshBranch({ project: 'shop', expiresInMinutes: Number.NaN })).rejects.toThrow(
+    /expiresInMinutes: NaN is not valid; allowed: a number of minutes/,
+  );
+});
+
 test('hands out what is ready, with the data that the parent had when it was made', async () => {
   stock = await stockBranches({ project: 'shop', count: 2, expiresInMinutes: 30 });
   expectTypeOf(stockBranches).toEqualTypeOf<typeof declared>();

@@ -68,9 +68,14 @@ test('only a key opens it: no cookie, and no other method', async () => {
     String((await api.app.inject({ ...signIn, headers: origin })).headers['set-cookie']).split(';')[0] ?? '';
   expect(cookie).toContain('=');
   const unkeyed = { accept: 'application/json, text/event-stream' };
-  for (const headers of [unkeyed, { ...unkeyed, ...origin, cookie }, { ...unkeyed, authorization: 'Bearer wrong' }]) {
+  for (const [headers, message] of [
+    [unkeyed, 'agents need an API key here'],
+    [{ ...unkeyed, ...origin, cookie }, 'agents need an API key here'],
+    [{ ...unkeyed, authorization: 'Bearer wrong' }, 'this API key is wrong, or no longer valid'],
+  ] as const) {
     const reply = await api.app.inject({ method: 'POST', url: '/mcp', headers, payload: listTools });
     expect([reply.statusCode, reply.headers['www-authenticate']]).toEqual([401, 'Bearer']);
+    expect(reply.json().message).toContain(message);
   }
   const got = await api.app.inject({ method: 'GET', url: '/mcp', headers: { authorization: `Bearer ${api.token}` } });
   expect([got.statusCode, got.headers.allow]).toEqual([405, 'POST']);

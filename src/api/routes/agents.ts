@@ -31,7 +31,7 @@ export function agentRoutes(app: App, parts: ApiParts, access: Access): void {
   app.addHook('onRequest', async (request) => {
     const token = bearerToken(request.headers.authorization);
     request.caller = (token === undefined ? undefined : await authenticateToken(request, token, access)) ?? null;
-    if (request.caller === null) throw unauthenticated();
+    if (request.caller === null) throw unauthenticated(token !== undefined);
   });
   const options = { config: { isPublic: true }, schema: { hide: true, querystring: Query } };
   app.post('/mcp', options, async (request, reply) => {
@@ -86,8 +86,11 @@ function only({ headers }: FastifyRequest, names: readonly string[]): Record<str
   return Object.fromEntries(given.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }
 
-const unauthenticated = () =>
-  new CatnapError('unauthenticated', 'agents need an API key here: send authorization: Bearer …');
+const unauthenticated = (hasKey: boolean) =>
+  new CatnapError(
+    'unauthenticated',
+    hasKey ? 'this API key is wrong, or no longer valid' : 'agents need an API key here: send authorization: Bearer …',
+  );
 
 const tooManyAtOnce = () =>
   new CatnapError('rate_limited', `a key may have ${atOnceMax} calls under way here`, { retryAfterSeconds });

@@ -22,6 +22,7 @@ import {
 import type { RunCommand, Session } from '../kit/session.ts';
 import { branchOf, findBranch, findProject, type InProject, type OnBranch } from '../kit/targets.ts';
 import { addBranchContent } from './branch-content.ts';
+import { addComputeOfBranch } from './computes.ts';
 
 interface CreateOptions extends InProject, Named, Waiting {
   readonly parent?: string;
@@ -78,6 +79,7 @@ export function addBranches(program: Command, run: RunCommand): void {
     .action((branch: string, options: InProject & Waiting) =>
       run((session) => remove(session, { ...options, branch }, options)),
     );
+  addComputeOfBranch(branches, run);
   addBranchContent(branches, run);
 }
 

@@ -50,9 +50,9 @@ export function addComputes(program: Command, run: RunCommand): void {
   onBranch(computes.command('get').description('show a compute'))
     .argument(...computeArgument)
     .action((given: string | undefined, options: OnBranch) => run((session) => show(session, given, options)));
-  withShape(withWait(onBranch(computes.command('create').description('make a compute for a branch'))))
-    .option('--read-only', 'a read replica; a branch has one compute that takes writes')
-    .action((options: CreateOptions) => run((session) => create(session, options)));
+  withShapeAndType(withWait(onBranch(computes.command('create').description('make a compute for a branch')))).action(
+    (options: CreateOptions) => run((session) => create(session, options)),
+  );
   withShape(withWait(onBranch(computes.command('update').description('change the size or the nap of a compute'))))
     .argument(...computeArgument)
     .action((given: string | undefined, options: OnBranch & Waiting & Shape) =>
@@ -76,6 +76,13 @@ export function addComputes(program: Command, run: RunCommand): void {
     );
 }
 
+/** The same as `computes create`, among the branches, where neonctl has it. */
+export function addComputeOfBranch(branches: Command, run: RunCommand): void {
+  withShapeAndType(withWait(inProject(branches.command('add-compute').description('make a compute for a branch'))))
+    .argument('<branch>', 'id or name of the branch')
+    .action((branch: string, options: CreateOptions) => run((session) => create(session, { ...options, branch })));
+}
+
 const verbs = [
   ['start', 'wake a compute'],
   ['suspend', 'put a compute to sleep'],
@@ -92,6 +99,9 @@ function withShape(command: Command): Command {
     )
     .option('--name <name>', 'a label for people');
 }
+
+const withShapeAndType = (command: Command) =>
+  withShape(command).option('--read-only', 'a read replica; a branch has one compute that takes writes');
 
 function settingsOf({ size, suspendTimeout, name }: Shape) {
   return {

@@ -47,12 +47,18 @@ export interface Surroundings {
 
 export const usualMinutes = 60;
 
+/** The API says what is too long. */
+function minutesOf({ expiresInMinutes: minutes = usualMinutes }: FreshBranchOptions): number {
+  if (Number.isFinite(minutes) && minutes > 0) return minutes;
+  throw new Error(`expiresInMinutes: ${minutes} is not valid; allowed: a number of minutes greater than 0`);
+}
+
 export async function makeFreshBranch(around: Surroundings, options: FreshBranchOptions): Promise<FreshBranch> {
   const client = clientOf(around, options);
   const reach: Reach = { client, link: readLink(around.folder) };
   const project = await findProject(reach, { project: options.project });
   const parent = options.parent ?? (reach.link?.project === project.id ? linkedBranch(reach) : undefined);
-  const minutes = options.expiresInMinutes ?? usualMinutes;
+  const minutes = minutesOf(options);
   const made = await client.post<CreateProjectBranchReply>(`${project.path}/branches`, {
     branch: {
       name: options.name ?? `test-${randomBytes(6).toString('hex')}`,
