@@ -82,7 +82,7 @@ function Rows({ id, grid }: { readonly id: string; readonly grid: Grid }) {
         row={index}
         top={start}
         values={grid.valuesAt(index)}
-        drawn={grid.drawn}
+        drawn={edited?.row === index ? grid.drawnInEdited : grid.drawn}
         numbersWidth={layout.numbersWidth}
         width={layout.width}
         from={isSelected ? range.left : -1}

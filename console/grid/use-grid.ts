@@ -1,5 +1,5 @@
 /** The state of a grid: columns, order, selection, and which rows and columns are on the screen. */
-import { useVirtualizer } from '@tanstack/react-virtual';
+import { defaultRangeExtractor, useVirtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useMemo, useRef, useState } from 'react';
 import type { Column, Layout } from './columns.ts';
 import type { Editing, Links } from './editing.ts';
@@ -41,6 +41,8 @@ export interface Grid extends Columns, Order {
   readonly range: Range | null;
   readonly select: (selection: Selection | null) => void;
   readonly drawn: Drawn;
+  /** Those of the row that is written in. */
+  readonly drawnInEdited: Drawn;
   readonly height: number;
   readonly drawnRows: readonly { readonly index: number; readonly start: number }[];
   /** Scrolls until a cell is on the screen. */
@@ -83,9 +85,11 @@ export function useGrid(content: GridContent): Grid {
     paddingStart: headHeight,
     scrollPaddingStart: headHeight,
     overscan: rowsAhead,
+    // The row that is written in too, wherever it is: what is typed goes into its field.
+    rangeExtractor: (seen) => withRow(defaultRangeExtractor(seen), edited?.row),
     useFlushSync: false,
   });
-  const { drawn, showColumn } = useDrawnColumns(layout, scroller);
+  const { drawn, drawnWith, showColumn } = useDrawnColumns(layout, scroller);
 
   const valuesAt = (row: number): Row => rows[order.rowAt(row)] ?? [];
   const cellsIn = (range: Range): Cells => {
@@ -106,6 +110,7 @@ export function useGrid(content: GridContent): Grid {
     range: selection === null ? null : rangeOf(selection, layout.columns.length),
     select,
     drawn,
+    drawnInEdited: edited === null ? drawn : drawnWith(edited.column),
     height: rowsShown.getTotalSize(),
     drawnRows: rowsShown.getVirtualItems(),
     show: ({ row, column }) => {
@@ -123,6 +128,12 @@ export function useGrid(content: GridContent): Grid {
       row >= 0 && editing?.isEditable(order.rowAt(row), layout.columns[column]?.index ?? -1) === true,
     everything: { top: 0, bottom: rows.length - 1, left: 0, right: layout.columns.length - 1 },
   };
+}
+
+function withRow(rows: number[], row = -1): number[] {
+  const [first = 0] = rows;
+  if (row === -1 || rows.includes(row)) return rows;
+  return row < first ? [row, ...rows] : [...rows, row];
 }
 
 function useDrawnColumns(layout: Layout, scroller: RefObject<HTMLDivElement | null>) {
@@ -144,13 +155,20 @@ function useDrawnColumns(layout: Layout, scroller: RefObject<HTMLDivElement | nu
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? -1;
   // The same object while the same columns are drawn: rows that have not changed are not drawn again.
-  const drawn = useMemo<Drawn>(() => {
-    const drawnFree = free.slice(first, last + 1);
-    const gap = (drawnFree[0]?.left ?? fixedWidth) - fixedWidth;
-    return { pinned: columns.slice(0, pinnedCount), firstFree: pinnedCount + first, free: drawnFree, gap };
-  }, [columns, pinnedCount, fixedWidth, free, first, last]);
+  const drawn = useMemo(() => drawnOf(layout, first, last), [layout, first, last]);
+  const drawnWith = (column: number): Drawn => {
+    const at = column - pinnedCount;
+    return at < 0 || (at >= first && at <= last) ? drawn : drawnOf(layout, Math.min(first, at), Math.max(last, at));
+  };
   const showColumn = (column: number) => {
     if (column >= pinnedCount) shown.scrollToIndex(column - pinnedCount);
   };
-  return { drawn, showColumn };
+  return { drawn, drawnWith, showColumn };
+}
+
+/** The pinned columns, and of the others those from one place to another. */
+function drawnOf({ columns, pinnedCount, fixedWidth }: Layout, first: number, last: number): Drawn {
+  const free = columns.slice(pinnedCount + first, pinnedCount + last + 1);
+  const gap = (free[0]?.left ?? fixedWidth) - fixedWidth;
+  return { pinned: columns.slice(0, pinnedCount), firstFree: pinnedCount + first, free, gap };
 }

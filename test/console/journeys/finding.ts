@@ -89,9 +89,9 @@ export function finding(): void {
     expect(await violationsInBothThemes(page())).toEqual([]);
     await button('Collapse all').click();
     await branchNode('preview/pr-1').waitFor({ state: 'detached' });
-    expect(await lines().count()).toBe(1);
+    await eventually(async () => expect(await lines().count()).toBe(1));
     await button('Expand main').click();
-    expect(await lines().count()).toBe(11);
+    await eventually(async () => expect(await lines().count()).toBe(11));
     await button('Expand preview/pr-3').click();
     await branchNode('preview/pr-13').getByText('from preview/pr-3').waitFor();
     await page().getByRole('button', { name: 'Data', exact: true }).click();
