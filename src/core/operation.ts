@@ -54,6 +54,8 @@ interface JobFacts {
   readonly action: string | null;
   readonly firstStep: string;
   readonly deadlineMs: number;
+  /** How long it is asked for again, from the beginning, while what runs computes does not answer. */
+  readonly outageMs?: number;
 }
 
 /** Deletions go on for a day: giving up would leave something behind. */
@@ -77,7 +79,8 @@ export const jobs = {
   delete_timeline: { action: 'delete_timeline', firstStep: 'remove', deadlineMs: dayMs },
   // A branch that can be recovered keeps its data; its deletion is on record like any other.
   hide_branch: { action: 'delete_timeline', firstStep: 'record', deadlineMs: dayMs },
-  start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs },
+  // By then nobody waits for it any more, and the next client asks for another.
+  start_compute: { action: 'start_compute', firstStep: 'fence', deadlineMs: 2 * minuteMs, outageMs: hourMs },
   suspend_compute: { action: 'suspend_compute', firstStep: 'save_catalog', deadlineMs: 10 * minuteMs },
   ensure_asleep: { action: null, firstStep: 'stop', deadlineMs: dayMs },
   apply_config: { action: 'apply_config', firstStep: 'observe', deadlineMs: 5 * minuteMs },
@@ -168,6 +171,18 @@ export function newOperation(clock: Clock, job: JobName, options: EnqueueOptions
     priority: options.priority ?? 0,
     deadlineAt: new Date(clock.now().getTime() + Math.max(facts.deadlineMs, options.deadlineMs ?? 0)),
   };
+}
+
+/** When work that has just failed is given up. After an outage it gets all of its time once more. */
+export function deadlineAfterFailure(
+  operation: Pick<OperationRow, 'job' | 'createdAt' | 'deadlineAt'>,
+  isOutage: boolean,
+  now: Date,
+): Date {
+  const facts: JobFacts | undefined = jobs[operation.job as JobName];
+  if (!isOutage || facts?.outageMs === undefined) return operation.deadlineAt;
+  const untilMs = Math.min(now.getTime() + facts.deadlineMs, operation.createdAt.getTime() + facts.outageMs);
+  return new Date(Math.max(operation.deadlineAt.getTime(), untilMs));
 }
 
 /** Conflicting writes queue in order; only an unreasonably long queue is refused. */

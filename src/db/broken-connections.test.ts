@@ -53,6 +53,9 @@ const ways: readonly Way[] = [
   { name: 'encrypted, on the second host', accept: relayEncrypted, query: '?sslmode=prefer', before: nobody },
 ];
 
+/** In clear text. */
+const askForPassword = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]);
+
 async function listening(server: Server): Promise<number> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return (server.address() as AddressInfo).port;
@@ -128,6 +131,33 @@ describe('a server without TLS', () => {
     const sql = open(hosts, '?sslmode=prefer');
     expect(await sql`select 3 as n`).toEqual([{ n: 3 }]);
     await sql.end({ timeout: 0 });
+  });
+});
+
+describe('a server that closes before a login is through', () => {
+  const ends: readonly (readonly [string, (network: Socket) => void])[] = [
+    ['at once', (network) => network.end()],
+    ['after the greeting', (network) => network.once('data', () => network.end())],
+    ['after words of another protocol', (network) => network.once('data', () => network.end('HTTP/1.1 400 No\r\n'))],
+    ['in the middle of the login', (network) => network.once('data', () => network.end(askForPassword))],
+  ];
+
+  test.each(ends)('%s fails the statement, and is not asked again', async (_, accept) => {
+    let connections = 0;
+    const server = createServer((network) => {
+      connections += 1;
+      accept(network.on('error', () => {}));
+    });
+    const sql = open(`127.0.0.1:${await listening(server)}`, '');
+    try {
+      await expect(sql`select 1`).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
+      expect(connections).toBe(1);
+      await expect(sql.begin((tx) => tx`select 1`)).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
+      expect(connections).toBe(2);
+    } finally {
+      await sql.end();
+      server.close();
+    }
   });
 });
 

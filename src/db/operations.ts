@@ -161,13 +161,13 @@ export async function updateStep(
 export async function failStep(
   tx: Tx,
   id: OperationId,
-  failure: { readonly error: string; readonly retryMs: number; readonly step: string },
+  failure: { readonly error: string; readonly retryMs: number; readonly step: string; readonly deadlineAt: Date },
 ): Promise<void> {
-  const { error, retryMs, step } = failure;
+  const { error, retryMs, step, deadlineAt } = failure;
   await tx`
     update operations set status = 'failed', step = ${step}, error = ${error}, failures_count = failures_count + 1, lease = null,
       lease_until = null, run_at = now() + ${retryMs} * interval '1 ms', retry_at = now() + ${retryMs} * interval '1 ms',
-      updated_at = clock_timestamp()
+      deadline_at = ${deadlineAt}, updated_at = clock_timestamp()
     where id = ${id}`;
 }
 

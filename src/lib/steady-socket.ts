@@ -1,7 +1,8 @@
 /**
  * Connections for the Postgres driver, which gives statements to a connection until its socket has closed, and fails
  * those that it has when the socket reports an error. The system reports the two one after the other, and a statement
- * that is given in between waits for ever. Here they come together.
+ * that is given in between waits for ever. Here they come together. A server that closes before a login is through
+ * reports no error, and the driver would connect again at once, without end: here every end is one.
  */
 import { once } from 'node:events';
 import { Socket } from 'node:net';
@@ -86,16 +87,24 @@ async function openReady(to: Host, tls: TlsMode): Promise<Socket> {
   }
 }
 
+/** With the driver's own name for it. */
+const connectionClosed = () =>
+  Object.assign(new Error('the server closed the connection'), { code: 'CONNECTION_CLOSED' });
+
 function errorWithClose(socket: Socket): Socket {
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...words: unknown[]) => boolean;
+  let hasFailed = false;
   let isClosed = false;
   const steadyEmit = (event: string | symbol, ...words: unknown[]): boolean => {
     if (event === 'close') {
       if (isClosed) return false;
       isClosed = true;
+      // To those who listen: without any, it would end the process.
+      if (!hasFailed && socket.listenerCount('error') > 0) emit('error', connectionClosed());
     }
     // The driver listens no more to what has closed.
     if (event === 'error' && isClosed) return false;
+    if (event === 'error') hasFailed = true;
     const wasHeard = emit(event, ...words);
     if (event === 'error') steadyEmit('close', true);
     return wasHeard;

@@ -5,8 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Providers } from '../auth-client/providers.ts';
 import type { ComputeDriver } from '../compute/interface/driver.ts';
+import { isOutage } from '../compute/interface/outage.ts';
 import { makeDump } from '../compute/schema-dump/dump.ts';
 import type { Core } from '../core/context.ts';
+import { deadlineAfterFailure } from '../core/operation.ts';
 import type { DumpSchema } from '../core/schema-reader.ts';
 import type { Database, Tx } from '../db/client.ts';
 import { extendLease, releaseLease } from '../db/leases.ts';
@@ -301,9 +303,11 @@ export class OperationRunner {
       case 'failed': {
         const reason = await withDiskAdvice(tx, errorText(outcome.error));
         log.warn({ err: outcome.error, failures: operation.failuresCount + 1 }, 'a step failed');
-        const isOver = this.#isLate(operation) || isFinal(operation.job, outcome.error);
+        const now = this.#options.core.clock.now();
+        const deadlineAt = deadlineAfterFailure(operation, isOutage(outcome.error), now);
+        const isOver = deadlineAt <= now || isFinal(operation.job, outcome.error);
         if (isOver) await this.#giveUp(tx, job, context, reason);
-        else await failStep(tx, operation.id, retryOf(operation, outcome.error, reason));
+        else await failStep(tx, operation.id, { ...retryOf(operation, outcome.error, reason), deadlineAt });
         return undefined;
       }
       default:

@@ -75,6 +75,38 @@ describe('a wake', () => {
     expect(driver.computes.get(endpoint.id)?.process).not.toBeNull();
   });
 
+  describe('that is late', () => {
+    const outage = Object.assign(new Error('nobody answers'), { isOutage: true });
+
+    async function lateWake(minutes: number, error: Error) {
+      const { driver, project, endpoint, nap } = await stage();
+      await nap();
+      await command(made, (scope) => startEndpoint(scope, made.caller, project.id, endpoint.id));
+      const { sql } = made.core.database;
+      const [late] = await sql`
+        update operations set created_at = now() - ${minutes} * interval '1 minute', deadline_at = now() - interval '1 s'
+        where endpoint_id = ${endpoint.id} and finished_at is null returning id`;
+      driver.failNext('start', error, 2);
+      await drain(made.core, driver);
+      const [row] = await sql`
+        select o.status, o.error, e.current_state from operations o join endpoints e on e.id = o.endpoint_id
+        where o.id = ${late?.id ?? ''}`;
+      return row;
+    }
+
+    test('goes through after an outage, however it shows', async () => {
+      const woken = { status: 'finished', currentState: 'active' };
+      expect(await lateWake(30, outage)).toMatchObject(woken);
+      expect(await lateWake(30, new Error('the start failed', { cause: outage }))).toMatchObject(woken);
+    });
+
+    test('ends with its error after an hour, and at once for another reason', async () => {
+      const asleep = { status: 'error', currentState: 'idle' };
+      expect(await lateWake(61, outage)).toMatchObject({ ...asleep, error: 'nobody answers' });
+      expect(await lateWake(3, new Error('no room'))).toMatchObject({ ...asleep, error: 'no room' });
+    });
+  });
+
   test('tells proxies where the server is, unless a suspend was asked for meanwhile', async () => {
     const { driver, project, endpoint, nap, wake } = await stage();
     const told: unknown[] = [];

@@ -180,7 +180,7 @@ describe('what passes by itself', () => {
     open.double.isOperatorUp = false;
     const impatient = open.client({ ...testPatience, forMs: 0 });
     const failed = await impatient.create(clusters, cluster()).catch((error: unknown) => error);
-    expect(failed).toMatchObject({ verdict: 'retryable', status: 500 });
+    expect(failed).toMatchObject({ verdict: 'retryable', status: 500, isOutage: true });
     expect((failed as Error).message).toMatch(/failed calling webhook "mcluster\.cnpg\.io"/);
   });
 

@@ -41,6 +41,10 @@ const depths = async () => (await cluster.client.list(clusters, labels())).items
 /** Those of servers: the operator also makes some that fill a volume and end. */
 const podsOf = async () => (await cluster.client.list(pods, { ...labels(), 'cnpg.io/podRole': 'instance' })).items;
 const stateOf = async () => (await program.api('GET', path)).body.endpoint.current_state;
+const lastStart = async () => {
+  const { body } = await program.api('GET', `/projects/${projectId}/operations`);
+  return body.operations.find(({ action }: { action: string }) => action === 'start_compute');
+};
 const suspend = async () => {
   expect((await program.api('POST', `${path}/suspend`)).status).toBe(200);
   await eventually(async () => expect(await stateOf()).toBe('idle'));
@@ -135,9 +139,16 @@ describe('a project on a cluster', () => {
     await suspend();
     await withoutOperator(cluster, async () => {
       await expect(ask(uri, 'select n from t')).rejects.toThrow(/did not wake within \d+ seconds/);
+      // Longer than a start may take that meets no outage.
+      await eventually(async () => {
+        const { created_at, updated_at } = await lastStart();
+        expect(Date.parse(updated_at) - Date.parse(created_at)).toBeGreaterThan(130_000);
+      });
     });
-    // By the wake that the client asked for, which goes on without it.
+    const { id } = await lastStart();
     await eventually(async () => expect(await stateOf()).toBe('active'));
+    // By the wake that the client asked for, which goes on without it.
+    expect(await lastStart()).toMatchObject({ id, status: 'finished' });
     expect(await ask(uri, 'select n from t')).toBe('7');
   });
 

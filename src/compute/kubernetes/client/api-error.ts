@@ -3,6 +3,7 @@
  * from a real server. Some refusals look alike and are not: a write while the operator is down is a 500 that passes by
  * itself, and a resize beyond the node is a 403 that has nothing to do with rights.
  */
+import type { Outage } from '../../interface/outage.ts';
 import { ServerRefusalError } from '../../interface/refusal.ts';
 
 /**
@@ -26,7 +27,7 @@ export interface StatusBody {
   readonly details?: { readonly causes?: readonly StatusCause[]; readonly retryAfterSeconds?: number };
 }
 
-export class KubernetesError extends Error {
+export class KubernetesError extends Error implements Outage {
   /** Of HTTP; 0 when there was no reply. */
   readonly status: number;
   readonly verdict: Verdict;
@@ -45,6 +46,10 @@ export class KubernetesError extends Error {
     this.verdict = facts.verdict;
     this.causes = facts.causes ?? [];
     this.retryAfterMs = facts.retryAfterMs ?? null;
+  }
+
+  get isOutage(): boolean {
+    return this.verdict === 'retryable';
   }
 }
 
