@@ -5,6 +5,12 @@ export class CopyFailure extends Error {
   override name = 'CopyFailure';
 }
 
+/** A URL that is none, or that asks for what there is not. */
+export class WrongUrl extends CopyFailure {
+  override name = 'WrongUrl';
+  readonly isUsage = true;
+}
+
 /** For `whenCaughtUp`: the copy stops there, and a later call goes on with it. */
 export class CopyPaused extends CopyFailure {
   override name = 'CopyPaused';

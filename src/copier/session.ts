@@ -2,7 +2,7 @@
 import postgres from 'postgres';
 import { type TlsMode, tlsModes } from '../lib/client-tls.ts';
 import { steady } from '../lib/steady-socket.ts';
-import { CopyFailure, wordsOf } from './failure.ts';
+import { CopyFailure, WrongUrl, wordsOf } from './failure.ts';
 
 export type Sql = postgres.Sql;
 /** A connection of its own, or a transaction. */
@@ -33,13 +33,13 @@ const patience = "SET statement_timeout = 0; SET lock_timeout = '60s'; SET idle_
 export function parsePlace(side: Side, text: string): Place {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === '' || url.pathname.length < 2) {
-    throw new CopyFailure(
+    throw new WrongUrl(
       `the URL of the ${side} must have the form postgresql://user:password@host:port/database?sslmode=require`,
     );
   }
   const tls = tlsModes.find((mode) => mode === (url.searchParams.get('sslmode') ?? 'prefer'));
   if (tls === undefined) {
-    throw new CopyFailure(`sslmode in the URL of the ${side} must be one of ${tlsModes.join(', ')}`);
+    throw new WrongUrl(`sslmode in the URL of the ${side} must be one of ${tlsModes.join(', ')}`);
   }
   const database = decodeURIComponent(url.pathname.slice(1));
   return {

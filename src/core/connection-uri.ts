@@ -3,8 +3,9 @@
  * in `options`, so that it works where `*.localhost` does not resolve. It leaves TLS to the driver where the database
  * port is open to this machine alone; elsewhere the port takes nothing else, and the URI says so.
  */
-import { type Config, isLoopback } from '../lib/config.ts';
+import type { Config } from '../lib/config.ts';
 import type { EndpointId } from '../lib/ids.ts';
+import { isLoopback } from '../lib/ip.ts';
 
 const standardPort = 5432;
 const secured = 'sslmode=require&channel_binding=require';

@@ -7,9 +7,10 @@ import { isAbsolute, join } from 'node:path';
 import { type BackupSettings, readBackupSettings } from './backup-settings.ts';
 import { daySeconds } from './clock.ts';
 import { ConfigError, choice, type Environment, integer, isSet, readUrl, text } from './config-values.ts';
-import { parseIpRule } from './ip.ts';
+import { isLoopback, parseIpRule } from './ip.ts';
 import { type KubernetesSettings, readKubernetesSettings } from './kubernetes-settings.ts';
 import { type LogFormat, type LogLevel, logFormats, logLevels } from './log.ts';
+import { findMisspeltSettings, type MisspeltSetting } from './misspelt-settings.ts';
 import { type OauthIssuers, parseOauthIssuers } from './oauth-issuers.ts';
 import { type ExtensionSettings, readExtensionSettings, readPgBin } from './postgres-settings.ts';
 
@@ -102,6 +103,8 @@ export interface Config {
   /** False when the level is the default, which is quieter on a terminal. */
   readonly logLevelIsExplicit: boolean;
   readonly logFormat: LogFormat;
+  /** Variables that are nearly settings. */
+  readonly misspelt: readonly MisspeltSetting[];
 }
 
 export interface StackAccess {
@@ -180,6 +183,7 @@ export function readConfig(env: Environment = process.env, user = { isRoot: proc
     logLevel: choice(env, 'CATNAP_LOG_LEVEL', logLevels, 'info'),
     logLevelIsExplicit: isSet(env, 'CATNAP_LOG_LEVEL'),
     logFormat: choice(env, 'CATNAP_LOG_FORMAT', logFormats, 'auto'),
+    misspelt: findMisspeltSettings(env),
   };
   // Only a restore uses it; a bad value is found by any command.
   readBackupKeyLine(env);
@@ -224,10 +228,6 @@ export function passOnBranchStock(path: string): void {
 
 export function proxiesFor(cores: number): number {
   return Math.min(proxiesMax, Math.max(1, Math.floor(cores / coresForEachProxy)));
-}
-
-export function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }
 
 /**

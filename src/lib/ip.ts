@@ -68,3 +68,7 @@ export function clientKey(address: string): string {
   const missing = tail === undefined ? 0 : 8 - groups.length - behind.length;
   return [...groups, ...Array<string>(missing).fill('0'), ...behind].slice(0, 4).join(':');
 }
+
+export function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.');
+}

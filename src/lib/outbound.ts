@@ -3,8 +3,8 @@
  * operator's network: without permission only public addresses are reached, and only over https.
  */
 import { BlockList } from 'node:net';
-import { type Config, isLoopback } from './config.ts';
-import { familyOf, plainAddress } from './ip.ts';
+import type { Config } from './config.ts';
+import { familyOf, isLoopback, plainAddress } from './ip.ts';
 
 export interface OutboundPolicy {
   /** Addresses of this machine and of private networks may be reached too. */

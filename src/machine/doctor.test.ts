@@ -20,6 +20,7 @@ import {
 import { checkPorts } from './doctor/ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './doctor/postgres.ts';
 import { findRunning } from './doctor/running.ts';
+import { checkSettings } from './doctor/settings.ts';
 
 const isRoot = process.getuid?.() === 0;
 let folder: string;
@@ -54,10 +55,17 @@ test('all looks together find a usable machine and leave nothing behind', async 
   expect(checks.filter((check) => check.status === 'fail' && !check.name.endsWith('port'))).toEqual([]);
   const names = checks.map((check) => check.name);
   expect(names).toEqual(
-    expect.arrayContaining(['Node', 'Postgres 17', 'Postgres 18', 'data home', 'HTTP port', 'psql']),
+    expect.arrayContaining(['Node', 'Postgres 17', 'Postgres 18', 'data home', 'settings', 'HTTP port', 'psql']),
   );
   for (const check of checks) expect(check.status === 'ok', check.name).toBe(check.advice === undefined);
   expect(await readdir(folder)).toEqual([]);
+});
+
+test('a variable that is nearly a setting is found', () => {
+  expect(checkSettings(readConfig({ CATNAP_HOMR: '/' }))).toMatchObject({
+    status: 'warn',
+    detail: 'CATNAP_HOMR is set, but no setting has that name: is CATNAP_HOME meant?',
+  });
 });
 
 describe('the machine', () => {

@@ -19,6 +19,7 @@ describe('the data home', () => {
     const config = inside('home');
     const layout = await ensureHome(config);
     await ensureHome(config);
+    await ensureHome(inside('some/other/home'));
     const mode = async (path: string) => (await lstat(path)).mode & 0o777;
     expect(await mode(config.home)).toBe(asRoot ? 0o711 : 0o700);
     expect(await mode(layout.projects)).toBe(asRoot ? 0o711 : 0o700);
@@ -37,6 +38,8 @@ describe('the data home', () => {
   test('a home that cannot be made is refused by the name of its setting', async () => {
     await writeFile(join(place.path, 'file'), '', { mode: 0o755 });
     await expect(ensureHome(inside('file/home'))).rejects.toThrow(/^CATNAP_HOME=".*\/file\/home" .*\(E\w+: /);
+    const nowhere = { ...place.config, home: '/proc/nowhere/home' };
+    await expect(ensureHome(nowhere)).rejects.toThrow(/^CATNAP_HOME="\/proc\/nowhere\/home" .*\(E\w+: /);
   });
 
   test('a home of somebody else is refused', async () => {

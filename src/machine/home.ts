@@ -14,7 +14,7 @@ const folders = 'builds templates projects history s system work trash storage s
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;
   if (uids) await refuseHiddenHome(home);
-  await mkdir(home, { recursive: true, mode: uids ? 0o711 : 0o700 }).catch((error: NodeJS.ErrnoException) => {
+  await makePath(home, uids ? 0o711 : 0o700).catch((error: NodeJS.ErrnoException) => {
     // The message has a path, perhaps one above the home, but not the setting that it follows from.
     throw new ConfigError('CATNAP_HOME', home, `a directory that is there or can be made (${error.message})`);
   });
@@ -37,6 +37,22 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   await ensureFolder(layout.work, passable);
   await ensureFolder(layout.trash, 0o700);
   return layout;
+}
+
+/** Node's own way goes round for ever in /proc, where a folder is there and what is made in it has none. */
+async function makePath(path: string, mode: number): Promise<void> {
+  const failure = await mkdir(path, { mode }).then(
+    () => null,
+    (error: NodeJS.ErrnoException) => error,
+  );
+  if (failure === null || failure.code === 'EEXIST') return;
+  const isThere = await stat(dirname(path)).then(
+    () => true,
+    () => false,
+  );
+  if (failure.code !== 'ENOENT' || isThere) throw failure;
+  await makePath(dirname(path), mode);
+  await mkdir(path, { mode });
 }
 
 /**

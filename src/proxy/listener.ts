@@ -4,8 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { type Clock, delay } from '../lib/clock.ts';
-import { isLoopback } from '../lib/config.ts';
-import { plainAddress } from '../lib/ip.ts';
+import { isLoopback, plainAddress } from '../lib/ip.ts';
 import type { Logger } from '../lib/log.ts';
 import { createTokenBuckets } from '../lib/token-buckets.ts';
 import { createAccessWatch } from './client/access-watch.ts';

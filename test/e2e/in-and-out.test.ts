@@ -90,7 +90,7 @@ test('what cannot be imported is refused with a sentence', async () => {
   const again = await catnap('import', elsewhere.url('shop'));
   expect(again).toMatchObject({ code: 1, err: expect.stringMatching(/^catnap: the target is not empty, it has cats/) });
   const noUrl = await catnap('import', 'shop');
-  expect(noUrl).toMatchObject({ code: 1, err: expect.stringContaining('must have the form postgresql://') });
+  expect(noUrl).toMatchObject({ code: 2, err: expect.stringContaining('must have the form postgresql://') });
   const both = await catnap('import', elsewhere.url('shop'), '--follow', '--method', 'copy');
   expect(both).toMatchObject({ code: 2, err: expect.stringContaining('--follow') });
   const method = await catnap('import', elsewhere.url('shop'), '--method', 'pipe');

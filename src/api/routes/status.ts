@@ -4,7 +4,7 @@
  */
 import { readScope } from '../../core/context.ts';
 import { getSystemStatus } from '../../core/status.ts';
-import { isLoopback } from '../../lib/config.ts';
+import { isLoopback } from '../../lib/ip.ts';
 import type { App } from '../kit/app-type.ts';
 import type { ApiParts } from '../kit/parts.ts';
 import { type Access, authenticateRequest } from '../plugins/auth.ts';

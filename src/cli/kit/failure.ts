@@ -10,13 +10,14 @@ export class CliFailure extends Error {
   }
 }
 
-/** For work on servers, whose failures are for people to read. */
+/** For a command line that cannot be parsed; most tools use this code. */
+export const usageExitCode = 2;
+
+/** For work on servers, whose failures are for people to read. A failure may say that it is one of the command line. */
 export async function sentence<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (error instanceof CliFailure) throw error;
-    throw new CliFailure(error instanceof Error ? error.message : String(error));
+    const isUsage = error instanceof Error && 'isUsage' in error && error.isUsage === true;
+    throw new CliFailure(error instanceof Error ? error.message : String(error), isUsage ? usageExitCode : 1);
   });
 }
-
-/** For a command line that cannot be parsed; most tools use this code. */
-export const usageExitCode = 2;

@@ -18,6 +18,7 @@ import {
 import { checkPorts } from './ports.ts';
 import { checkBinaries, checkPsql, checkSystemDatabase } from './postgres.ts';
 import { findRunning } from './running.ts';
+import { checkSettings } from './settings.ts';
 
 export type NamedCheck = readonly [name: string, check: () => Promise<Check | readonly Check[]>];
 
@@ -32,6 +33,7 @@ export async function runChecks(config: Config): Promise<Check[]> {
     ['free disk', () => checkFreeDisk(config.home)],
     ['reflinks', () => checkReflinks(config.home)],
     ['temporary disk', () => checkTemporaryDisk(config)],
+    ['settings', async () => checkSettings(config)],
     ['ports', () => checkPorts(config, running)],
     ['uids', () => checkUids(config.uids)],
     ['cgroups', () => checkCgroups(config, running)],

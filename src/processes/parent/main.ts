@@ -19,6 +19,7 @@ import { type Config, ConfigError, passedDescriptors } from '../../lib/config.ts
 import { errorText } from '../../lib/errors.ts';
 import { createLogger, type Logger } from '../../lib/log.ts';
 import { openLogOutput } from '../../lib/log-output.ts';
+import { misspeltWords } from '../../lib/misspelt-settings.ts';
 import { readVersion } from '../../lib/version.ts';
 import { keepBallast } from '../../machine/ballast.ts';
 import { type CertificateSource, startCertificateSource } from '../../machine/certificate-source.ts';
@@ -207,6 +208,7 @@ async function start(given: Config, options: RunOptions, undo: (() => Promise<un
   const command = commandName(config.programPath);
   const [isRoot, isFirstStart] = [config.uids !== null, system.newApiKey !== null];
   const notes = [
+    ...config.misspelt.map(misspeltWords),
     ...(chosen.note === null ? [] : [chosen.note]),
     ...notesOnMachine({ facts, isRoot, isFirstStart, command }),
   ];

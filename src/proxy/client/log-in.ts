@@ -1,6 +1,7 @@
 /** A client proves who it is: by a password, or by a link that a person confirms. */
-import { isLoopback } from '../../lib/config.ts';
+
 import { CatnapError } from '../../lib/errors.ts';
+import { isLoopback } from '../../lib/ip.ts';
 import type { ControlPlane } from '../kit/control-plane.ts';
 import type { StartupPacket } from '../protocol/startup.ts';
 import type { OpenWebSocket } from '../websocket/open.ts';

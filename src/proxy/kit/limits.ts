@@ -1,5 +1,5 @@
 /** All limits of the proxy. */
-import { isLoopback } from '../../lib/config.ts';
+import { isLoopback } from '../../lib/ip.ts';
 
 export interface ProxyLimits {
   /** Largest packet before and during authentication; Postgres itself takes 10,000. */
