@@ -14,10 +14,7 @@ const folders = 'builds templates projects history s system work trash storage s
 export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise<Layout> {
   const { home, uids } = config;
   if (uids) await refuseHiddenHome(home);
-  await makePath(home, uids ? 0o711 : 0o700).catch((error: NodeJS.ErrnoException) => {
-    // The message has a path, perhaps one above the home, but not the setting that it follows from.
-    throw new ConfigError('CATNAP_HOME', home, `a directory that is there or can be made (${error.message})`);
-  });
+  await makeHome(home, uids ? 0o711 : 0o700);
   await refuseForeignHome(home);
   // As root, the servers, each with a uid of its own, pass through the home but cannot list it.
   await chmod(home, uids ? 0o711 : 0o700);
@@ -39,6 +36,14 @@ export async function ensureHome(config: Pick<Config, 'home' | 'uids'>): Promise
   return layout;
 }
 
+/** The folder alone, for what must be in it before anything else. */
+export async function makeHome(home: string, mode: number): Promise<void> {
+  await makePath(home, mode).catch((error: NodeJS.ErrnoException) => {
+    // The message has a path, perhaps one above the home, but not the setting that it follows from.
+    throw new ConfigError('CATNAP_HOME', home, `a directory that is there or can be made (${error.message})`);
+  });
+}
+
 /** Node's own way goes round for ever in /proc, where a folder is there and what is made in it has none. */
 async function makePath(path: string, mode: number): Promise<void> {
   const failure = await mkdir(path, { mode }).then(
@@ -52,7 +57,7 @@ async function makePath(path: string, mode: number): Promise<void> {
   );
   if (failure.code !== 'ENOENT' || isThere) throw failure;
   await makePath(dirname(path), mode);
-  await mkdir(path, { mode });
+  await makePath(path, mode);
 }
 
 /**

@@ -18,7 +18,7 @@ import type { Config } from '../../lib/config.ts';
 import { errorText } from '../../lib/errors.ts';
 import type { Moment } from '../../lib/moments.ts';
 import { createSecretBox } from '../../lib/secrets.ts';
-import { ensureHome } from '../home.ts';
+import { ensureHome, makeHome } from '../home.ts';
 import { takeInstanceLock } from '../instance-lock.ts';
 import { ensureBackupKey, secretKeyPath } from '../key-files.ts';
 import { type ScratchServer, startScratchServer } from '../recovery/scratch-server.ts';
@@ -42,7 +42,7 @@ export async function restoreInstallation(config: Config, options: RestoreOption
     options.say(begun === null ? `reading what ${from} holds` : `continuing the restore from ${from}`);
     const inventory = await takeInventory(backup);
     if (inventory.system.length === 0) throw new Error(withoutSystem(backup, inventory));
-    await mkdir(config.home, { recursive: true, mode: 0o700 });
+    await makeHome(config.home, 0o700);
     const startedAt = begun?.startedAt ?? new Date().toISOString();
     await writeJournal(config.home, { ...wanted, startedAt });
     const layout = await ensureHome(config);
